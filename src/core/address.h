@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace nd7 {
 
@@ -34,12 +35,25 @@ AddressClass classify(const Address& address);
 const char* class_name(AddressClass c);  // "private range", for sentences
 // "93.184.216.34", "2606:2800::1" without the port.
 std::string address_text(const Address& address);
+// "93.184.216.34:443", "[2606:2800::1]:443".
+std::string endpoint_text(const Address& address);
+// The strict spellings of inet_pton(3): no zone, no brackets, no octal, hexadecimal or short forms
+// of IPv4, no NUL or space anywhere.
 std::optional<Address> parse_address(std::string_view text, std::uint16_t port = 0);
+
+// ::ffff:a.b.c.d as a.b.c.d; anything else unchanged.
+Address unmapped(const Address& address);
+// The IPv4 address inside a mapped (RFC 4291), NAT64 (RFC 6052) or 6to4 (RFC 3056) one.
+std::optional<Address> carried_ipv4(const Address& address);
 
 struct Prefix {
   Address base;
   unsigned bits = 0;
 };
+// "10.0.0.0/8", "fe80::/10"; an address alone is a prefix of all its bits.
+std::optional<Prefix> parse_prefix(std::string_view text);
 bool contains(const Prefix& prefix, const Address& address);  // mapped IPv4 compares as IPv4
+// In any of them, itself or by the IPv4 address it carries.
+bool contains(const std::vector<Prefix>& prefixes, const Address& address);
 
 }  // namespace nd7
