@@ -26,12 +26,12 @@ struct JsonLimits {
 class JsonObject {
 public:
   struct Member {
-    std::string key;         // unescaped
-    std::string_view value;  // raw JSON of the value
+    std::string key;        // unescaped
+    std::string_view value; // raw JSON of the value
   };
   const std::vector<Member>& members() const { return members_; }
   bool has(std::string_view key) const { return find(key).data() != nullptr; }
-  std::string_view find(std::string_view key) const;  // raw; data() == nullptr when absent
+  std::string_view find(std::string_view key) const; // raw; data() == nullptr when absent
   // Typed readers: a default when absent or of another type.
   std::string text(std::string_view key, std::string_view otherwise = {}) const;
   std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const;
@@ -52,7 +52,7 @@ std::string json_unquote(std::string_view raw);
 std::string json_quote(std::string_view text);
 bool is_utf8(std::string_view bytes);
 std::string base64(std::string_view bytes);
-std::string base64_decode(std::string_view text);  // empty on malformed input
+std::string base64_decode(std::string_view text); // empty on malformed input
 
 // Builds one object. finish() closes it and returns the text.
 class JsonWriter {
@@ -62,7 +62,7 @@ public:
   JsonWriter& count(std::string_view key, std::uint64_t value);
   JsonWriter& boolean(std::string_view key, bool value);
   JsonWriter& null(std::string_view key);
-  JsonWriter& raw(std::string_view key, std::string_view json);  // already canonical JSON
+  JsonWriter& raw(std::string_view key, std::string_view json); // already canonical JSON
   // A path or other byte string: under `key` when it is UTF-8, else base64 under `key`_b64.
   JsonWriter& path(std::string_view key, std::string_view bytes);
   JsonWriter& texts(std::string_view key, const std::vector<std::string>& values);
@@ -73,4 +73,4 @@ private:
   std::string out_ = "{";
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -1,0 +1,31 @@
+// The table of commands and what is made from it: dispatch, help, completions, the manual page.
+//
+// A command is a file of its own (cli/NAME.cc) that defines
+//   const Usage usage_NAME{...};            (cli/options.h)
+//   int cmd_NAME(int argc, char** argv);    argv[0] is the subcommand; returns the exit status
+// declared below, and one row in command.cc. Nothing else knows of it.
+#pragma once
+
+#include <span>
+
+#include "cli/options.h"
+
+namespace nd7 {
+
+struct Command {
+  const Usage* usage;
+  int (*function)(int argc, char** argv);
+};
+std::span<const Command> commands();
+const Command* find_command(std::string_view name);
+
+// The program: argv as main got it. Exit status: the command's, 2 for usage.
+int run_program(int argc, char** argv);
+
+// Declare a new command here (both lines), then give it a row in command.cc.
+extern const Usage usage_completions;
+int cmd_completions(int argc, char** argv);
+extern const Usage usage_manual;
+int cmd_manual(int argc, char** argv);
+
+} // namespace nd7
