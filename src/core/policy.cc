@@ -1,0 +1,447 @@
+#include "core/policy.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+namespace nd7 {
+namespace {
+
+bool below_or_same(std::string_view path, std::string_view root) {
+  if (root == "/") return true;
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+bool strictly_below(std::string_view path, std::string_view root) {
+  return path.size() > root.size() && below_or_same(path, root) && path != "/";
+}
+
+char fold(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+// One component against a pattern with '*', ignoring ASCII case: a guard must hold on a directory
+// that folds case, and refusing another spelling elsewhere costs nobody anything.
+bool component_matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, back = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      back = t;
+    } else if (p < pattern.size() && fold(pattern[p]) == fold(text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++back;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::vector<std::string_view> components(std::string_view path) {
+  std::vector<std::string_view> out;
+  std::size_t at = 0;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (end > at) out.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+// What lies below the scope of a rule, or nothing when the path is outside of it.
+std::vector<std::string_view> scoped_components(const Rule& rule, std::string_view path) {
+  if (!rule.scope.empty()) {
+    if (!strictly_below(path, rule.scope)) return {};
+    path.remove_prefix(rule.scope == "/" ? 1 : rule.scope.size() + 1);
+  }
+  return components(path);
+}
+
+// The pattern stands somewhere in the path: the path itself or one of its parents ends with it.
+bool suffix_matches(const Rule& rule, std::string_view path) {
+  const auto pattern = components(rule.path);
+  const auto parts = scoped_components(rule, path);
+  if (pattern.empty() || parts.size() < pattern.size()) return false;
+  // A judged file is that file alone: ".git" as a pointer is not all that lies below a directory.
+  const std::size_t first =
+      rule.effect == Effect::judged ? parts.size() - pattern.size() : std::size_t{0};
+  for (std::size_t start = first; start + pattern.size() <= parts.size(); ++start) {
+    bool all = true;
+    for (std::size_t i = 0; i < pattern.size() && all; ++i)
+      all = component_matches(pattern[i], parts[start + i]);
+    if (all) return true;
+  }
+  return false;
+}
+
+bool glob_matches(const Rule& rule, std::string_view path, bool is_directory) {
+  if (!rule.compiled) return true;  // a glob that was not compiled protects everything
+  if (!rule.scope.empty()) {
+    if (!strictly_below(path, rule.scope)) return false;
+    path.remove_prefix(rule.scope == "/" ? 1 : rule.scope.size() + 1);
+  } else {
+    path.remove_prefix(path.starts_with('/') ? 1 : 0);
+  }
+  return rule.compiled->matches(path, is_directory);
+}
+
+bool matches(const Rule& rule, const FileAction& action) {
+  if (action.exists && !rule.objects.empty() &&
+      std::find(rule.objects.begin(), rule.objects.end(), action.object) != rule.objects.end())
+    return true;
+  switch (rule.shape) {
+  case Shape::subtree: return below_or_same(action.path, rule.path);
+  case Shape::exact: return action.path == rule.path;
+  case Shape::below: return strictly_below(action.path, rule.path);
+  case Shape::suffix: return suffix_matches(rule, action.path);
+  case Shape::glob: return glob_matches(rule, action.path, action.is_directory);
+  }
+  return true;
+}
+
+bool is_explicit(const Rule& rule) { return rule.origin != Origin::builtin; }
+
+// Later and more deliberate wins: live rules by order, then options of the start, then files.
+int rank(const Rule& rule) {
+  switch (rule.origin) {
+  case Origin::live: return 4;
+  case Origin::start_option: return 3;
+  case Origin::policy_file: return 2;
+  case Origin::project_file: return 2;
+  case Origin::builtin: return 1;
+  }
+  return 0;
+}
+
+// The rule that decides among explicit ones for this access, if any matches.
+const Rule* explicit_rule(const Policy& policy, const FileAction& action, Effect allow,
+                          Effect deny) {
+  const Rule* best = nullptr;
+  for (const Rule& rule : policy.rules) {
+    if (!is_explicit(rule) || (rule.effect != allow && rule.effect != deny)) continue;
+    if (!matches(rule, action)) continue;
+    if (best == nullptr || rank(rule) > rank(*best) ||
+        (rank(rule) == rank(*best) &&
+         (rule.order > best->order || (rule.order == best->order && rule.effect == deny))))
+      best = &rule;
+  }
+  return best;
+}
+
+// The longest built-in rule of these effects that matches; allow wins a tie.
+const Rule* builtin_rule(const Policy& policy, const FileAction& action,
+                         std::initializer_list<Effect> effects) {
+  const Rule* best = nullptr;
+  const auto weight = [](const Rule& rule) {
+    const bool allows = rule.effect == Effect::allow_read || rule.effect == Effect::allow_write;
+    return std::pair(rule.path.size() + (rule.shape == Shape::suffix ? rule.scope.size() : 0),
+                     allows);
+  };
+  for (const Rule& rule : policy.rules) {
+    if (is_explicit(rule) ||
+        std::find(effects.begin(), effects.end(), rule.effect) == effects.end())
+      continue;
+    if (matches(rule, action) && (best == nullptr || weight(rule) > weight(*best))) best = &rule;
+  }
+  return best;
+}
+
+// A grant reopens a guarded place only when it names the place or something below it.
+bool names(const Rule& grant, const Rule& guard, const FileAction& action) {
+  if (grant.shape != Shape::subtree && grant.shape != Shape::exact) return false;
+  FileAction of_grant = action;
+  of_grant.path = grant.path;
+  of_grant.exists = false;
+  if (matches(guard, of_grant)) return true;
+  // The grant may name the directory whose children are guarded (".git/hooks" for ".git/hooks/*").
+  of_grant.path += "/x";
+  return guard.path.ends_with("/*") && matches(guard, of_grant) && action.path != grant.path;
+}
+
+Verdict allowed(std::string rule) { return {Decision::allow, std::move(rule), {}, Judge::none}; }
+
+Verdict refused(std::string rule, std::string open_with = {}) {
+  return {Decision::deny, std::move(rule), std::move(open_with), Judge::none};
+}
+
+std::string_view parent_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos || slash == 0 ? std::string_view("/")
+                                                       : path.substr(0, slash);
+}
+
+// What to put behind `nd7 allow`: the directory, unless that is the home, the root or a top one.
+std::string grant_target(const Policy& policy, const FileAction& action) {
+  const std::string_view parent = parent_of(action.path);
+  const bool broad = parent == "/" || parent == policy.home || parent_of(parent) == "/" ||
+                     below_or_same(policy.home, parent) || below_or_same(policy.project, parent);
+  return shell_word(tilde(policy, action.is_directory || broad ? action.path : parent));
+}
+
+std::string said(const Rule& rule, const char* kind, const Policy& policy) {
+  std::string where = rule.path;
+  if (rule.shape != Shape::suffix && rule.shape != Shape::glob) where = tilde(policy, rule.path);
+  std::string out = fmt::format("{}: {}", kind, where);
+  if (!rule.reason.empty()) out += fmt::format(" ({})", rule.reason);
+  return out;
+}
+
+const char* origin_name(const Rule& rule) {
+  switch (rule.origin) {
+  case Origin::live: return "live rule";
+  case Origin::start_option: return "option of the start";
+  case Origin::policy_file: return "policy file";
+  case Origin::project_file: return "project's .nd7.toml";
+  case Origin::builtin: return "built-in";
+  }
+  return "";
+}
+
+// The guarded or judged rule that holds here. Guards are looked at on their own, not against plain
+// grants: a project deep in the tree has a longer path than ".envrc". Among guards and exceptions
+// of their kind (".git/hooks/*.sample") the longest pattern wins.
+const Rule* guard_of(const Policy& policy, const FileAction& action) {
+  const Rule* best = nullptr;
+  for (const Rule& rule : policy.rules) {
+    if (is_explicit(rule)) continue;
+    const bool guards = rule.effect == Effect::guarded || rule.effect == Effect::judged;
+    const bool excepts = rule.effect == Effect::allow_write && rule.shape == Shape::suffix;
+    if ((!guards && !excepts) || !matches(rule, action)) continue;
+    if (best == nullptr || rule.path.size() > best->path.size() ||
+        (rule.path.size() == best->path.size() && excepts))
+      best = &rule;
+  }
+  return best != nullptr && best->effect != Effect::allow_write ? best : nullptr;
+}
+
+Verdict decide_write(const Policy& policy, const FileAction& action) {
+  for (const Rule& rule : policy.rules)
+    if ((rule.effect == Effect::never_write || rule.effect == Effect::never_read) &&
+        matches(rule, action))
+      return refused(said(rule, "never writable", policy));
+
+  const Rule* guard = guard_of(policy, action);
+  if (const Rule* rule =
+          explicit_rule(policy, action, Effect::allow_write, Effect::deny_write)) {
+    if (rule->effect == Effect::deny_write)
+      return refused(said(*rule, origin_name(*rule), policy),
+                     "nd7 allow " + grant_target(policy, action));
+    if (guard == nullptr || names(*rule, *guard, action))
+      return allowed(said(*rule, origin_name(*rule), policy));
+  }
+  if (guard != nullptr && guard->effect == Effect::guarded)
+    return refused(said(*guard, "guarded", policy),
+                   "nd7 allow " + shell_word(tilde(policy, action.path)));
+  if (guard != nullptr) {
+    Verdict verdict = refused(said(*guard, "judged by content", policy));
+    verdict.decision = Decision::judge;
+    verdict.judge = guard->judge;
+    return verdict;
+  }
+  if (const Rule* rule =
+          builtin_rule(policy, action, {Effect::allow_write, Effect::own_write})) {
+    if (rule->effect == Effect::allow_write || action.made_by_session)
+      return allowed(said(*rule, "built-in", policy));
+    return refused(said(*rule, "only what this session made there", policy),
+                   "nd7 allow " + shell_word(tilde(policy, action.path)));
+  }
+  return refused("outside the project", "nd7 allow " + grant_target(policy, action));
+}
+
+Verdict decide_read(const Policy& policy, const FileAction& action) {
+  for (const Rule& rule : policy.rules)
+    if (rule.effect == Effect::never_read && matches(rule, action))
+      return refused(said(rule, "never readable", policy));
+  const std::string open_with =
+      "nd7 allow --read " + shell_word(tilde(policy, action.path));
+  if (const Rule* rule = explicit_rule(policy, action, Effect::allow_read, Effect::deny_read)) {
+    if (rule->effect == Effect::allow_read) return allowed(said(*rule, origin_name(*rule), policy));
+    return refused(said(*rule, origin_name(*rule), policy), open_with);
+  }
+  if (const Rule* rule = builtin_rule(policy, action, {Effect::allow_read, Effect::deny_read}))
+    if (rule->effect == Effect::deny_read)
+      return refused(said(*rule, "credentials", policy), open_with);
+  return allowed("reading is allowed");
+}
+
+bool host_matches(std::string_view pattern, std::string_view name) {
+  if (pattern.starts_with("*."))
+    return name.size() > pattern.size() - 1 && name.ends_with(pattern.substr(1));
+  return pattern == name;
+}
+
+const HostGrant* host_grant(const Policy& policy, const ConnectAction& action, bool any_port) {
+  const std::string literal = address_text(action.address);
+  for (const HostGrant& grant : policy.hosts)
+    if ((any_port || grant.port == action.address.port) &&
+        (host_matches(grant.name, action.name) || grant.name == literal))
+      return &grant;
+  return nullptr;
+}
+
+}  // namespace
+
+Verdict decide(const Policy& policy, const FileAction& action) {
+  return action.access == Access::read ? decide_read(policy, action)
+                                       : decide_write(policy, action);
+}
+
+Verdict decide_connect(const Policy& policy, const ConnectAction& action) {
+  const std::string literal = address_text(action.address);
+  const std::string& name = action.name.empty() ? literal : action.name;
+  const std::uint16_t port = action.address.port;
+  const std::string host_command =
+      "nd7 allow --host " +
+      shell_word(port == 443 ? name
+                 : name.contains(':') ? fmt::format("[{}]:{}", name, port)
+                                      : fmt::format("{}:{}", name, port));
+  const AddressClass where = classify(action.address);
+  switch (where) {
+  case AddressClass::link_local:
+  case AddressClass::metadata:
+  case AddressClass::multicast:
+  case AddressClass::reserved:
+    return refused(fmt::format("network: {} is a {} address, never reachable", literal,
+                               class_name(where)));
+  case AddressClass::loopback:
+  case AddressClass::unspecified:
+    if (action.own_listener) return allowed("network: a server of this session");
+    for (const PortGrant& grant : policy.ports)
+      if (grant.port == port) return allowed(fmt::format("network: port {} granted", port));
+    return refused(fmt::format("network: port {} of this machine is not this session's", port),
+                   fmt::format("nd7 allow --port {}", port));
+  case AddressClass::private_range:
+  case AddressClass::public_host: break;
+  }
+  if (host_grant(policy, action, false) != nullptr)
+    return allowed(fmt::format("network: {} granted", name));
+  if (where == AddressClass::private_range || action.local_machine)
+    return refused(fmt::format("network: {} is {}", literal,
+                               action.local_machine ? "this machine or a direct neighbour"
+                                                    : "in a private range"),
+                   host_command);
+  if (port != 443)
+    return refused(fmt::format("network: only HTTPS (port 443) goes out, not port {}", port),
+                   host_command);
+  if (policy.only_hosts)
+    return refused(fmt::format("network: {} is not among the named hosts", name), host_command);
+  return allowed("network: HTTPS to a public address");
+}
+
+Verdict decide_listen(const Policy& policy, const Address& address) {
+  if (classify(address) == AddressClass::loopback) return allowed("network: loopback");
+  Address any = address;
+  any.bytes.fill(0);
+  for (const ListenGrant& grant : policy.listens)
+    if (grant.address.port == address.port &&
+        (grant.address.bytes == address.bytes ||
+         classify(grant.address) == AddressClass::unspecified))
+      return allowed(fmt::format("network: listening on port {} granted", address.port));
+  const std::string text = address_text(address);
+  return refused("network: servers of the session listen on loopback only",
+                 address.v6 ? fmt::format("nd7 allow --listen '[{}]:{}'", text, address.port)
+                            : fmt::format("nd7 allow --listen {}:{}", text, address.port));
+}
+
+Verdict decide_socket(const Policy& policy, std::string_view path, bool bound_by_session) {
+  if (bound_by_session) return allowed("sockets: bound in this session");
+  FileAction action;
+  action.path = path;
+  for (const Rule& rule : policy.sockets)
+    if (matches(rule, action)) return allowed(said(rule, origin_name(rule), policy));
+  if (path.starts_with('@')) return refused("sockets: an abstract socket outside this session");
+  return refused("sockets: a unix socket outside this session",
+                 "nd7 allow --socket " + shell_word(tilde(policy, path)));
+}
+
+bool denies_read_below(const Policy& policy, std::string_view directory) {
+  for (const Rule& rule : policy.rules) {
+    if (rule.effect != Effect::deny_read && rule.effect != Effect::never_read) continue;
+    switch (rule.shape) {
+    case Shape::suffix:
+    case Shape::glob:
+      if (rule.scope.empty() || below_or_same(rule.scope, directory) ||
+          below_or_same(directory, rule.scope))
+        return true;
+      break;
+    case Shape::subtree:
+    case Shape::exact:
+    case Shape::below:
+      if (below_or_same(rule.path, directory) || below_or_same(directory, rule.path)) return true;
+      break;
+    }
+  }
+  return false;
+}
+
+std::vector<Remainder> remainders_below(const Policy& policy, std::string_view path) {
+  std::vector<Remainder> out;
+  for (const Rule& rule : policy.rules) {
+    switch (rule.effect) {
+    case Effect::allow_read:
+    case Effect::allow_write:
+    case Effect::own_write: continue;
+    default: break;
+    }
+    if (rule.shape == Shape::suffix) {
+      const auto pattern = components(rule.path);
+      const auto parts = scoped_components(rule, path);
+      // The path's last k components match the pattern's first k: the rest is to be looked up.
+      for (std::size_t k = 1; k < pattern.size() && k <= parts.size(); ++k) {
+        bool all = true;
+        for (std::size_t i = 0; i < k && all; ++i)
+          all = component_matches(pattern[i], parts[parts.size() - k + i]);
+        if (!all) continue;
+        std::string rest;
+        for (std::size_t i = k; i < pattern.size(); ++i)
+          rest += (rest.empty() ? "" : "/") + std::string(pattern[i]);
+        out.push_back({std::move(rest), &rule});
+      }
+    } else {
+      std::string full = rule.path;
+      if (rule.shape == Shape::glob) {
+        // Only patterns that name one path can be looked up; the others hold at both ends by text.
+        if (rule.path.find_first_of("*?[") != std::string::npos || !rule.path.contains('/'))
+          continue;
+        full = rule.scope + "/" + rule.path.substr(rule.path.starts_with('/') ? 1 : 0);
+        while (full.ends_with('/')) full.pop_back();
+      }
+      if (strictly_below(full, path))
+        out.push_back({full.substr(path == "/" ? 1 : path.size() + 1), &rule});
+    }
+  }
+  return out;
+}
+
+std::string tilde(const Policy& policy, std::string_view path) {
+  if (policy.home.size() > 1 && below_or_same(path, policy.home))
+    return "~" + std::string(path.substr(policy.home.size()));
+  return std::string(path);
+}
+
+std::string shell_word(std::string_view text) {
+  static constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
+  const bool home = text == "~" || text.starts_with("~/");
+  const std::string_view rest = home ? text.substr(1) : text;
+  if (!text.empty() && rest.find_first_not_of(plain) == std::string_view::npos)
+    return std::string(text);
+  std::string out = home ? "~" : "";  // the tilde must stay outside the quotes
+  std::string_view quoted = rest;
+  if (home && quoted.starts_with('/')) {
+    out += '/';
+    quoted.remove_prefix(1);
+  }
+  out += '\'';
+  for (const char c : quoted) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + '\'';
+}
+
+}  // namespace nd7
