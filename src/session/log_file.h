@@ -17,11 +17,11 @@
 namespace nd7 {
 
 struct EntryInput {
-  std::string_view source;  // "effect:kernel", "nd7", "intent:claude-code"
+  std::string_view source; // "effect:kernel", "nd7", "intent:claude-code"
   std::string_view kind;
-  std::string_view body;    // one canonical JSON object
-  std::int64_t ts = 0;      // ns since 1970; 0: now
-  std::uint64_t mono = 0;   // ns since boot; 0: now
+  std::string_view body;  // one canonical JSON object
+  std::int64_t ts = 0;    // ns since 1970; 0: now
+  std::uint64_t mono = 0; // ns since boot; 0: now
 };
 
 // Signs a checkpoint message; returns hex(signature). Set by session/keys.h.
@@ -33,8 +33,8 @@ public:
   // supervisor); else it is taken around each append (hooks outside a session, many at once).
   // Continues an existing log after checking its tail against the head: a torn last line is cut
   // into a `gap` entry, any other disagreement is an error.
-  static Result<std::unique_ptr<LogFile>> open(const std::string& directory,
-                                               std::string session_id, bool exclusive);
+  static Result<std::unique_ptr<LogFile>> open(const std::string& directory, std::string session_id,
+                                               bool exclusive);
   virtual ~LogFile() = default;
   // The sequence number given. Errors leave the log as it was (a partial line is truncated away,
   // or the log is marked failed and every later append fails).
@@ -46,4 +46,4 @@ public:
   virtual std::string head_hash() const = 0;
 };
 
-}  // namespace nd7
+} // namespace nd7
