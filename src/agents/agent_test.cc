@@ -64,11 +64,11 @@ TEST(LaunchClaude, BringsHooksAndSwitchesItsSandboxOff) {
       R"([{"hooks":[{"type":"command","command":"/usr/bin/nd7","args":["hook","claude"],"timeout":30}]}])");
 }
 
-TEST(LaunchClaude, DoesNotBringInstalledHooksAgain) {
+TEST(LaunchClaude, BringsItsHooksAlsoWhenTheyAreInstalled) {
   LaunchInput installed = input({"claude"});
   installed.hooks_installed = true;
-  const Launch launched = launch(AgentKind::claude, installed);
-  EXPECT_EQ(launched.argv[2], R"({"sandbox":{"enabled":false},"disableAllHooks":false})");
+  EXPECT_EQ(launch(AgentKind::claude, installed).argv,
+            launch(AgentKind::claude, input({"claude"})).argv);
 }
 
 TEST(LaunchClaude, MergesTheUsersOwnSettings) {
@@ -145,6 +145,10 @@ TEST(LaunchCodex, DoesNotBringInstalledHooksAgain) {
   for (const std::string& word : launch(AgentKind::codex, installed).argv) {
     EXPECT_FALSE(word.starts_with("hooks.")) << word;
   }
+  // Unless the user's configuration, which trusts them, is left out.
+  installed.argv = {"codex", "exec", "--ignore-user-config", "x"};
+  EXPECT_TRUE(std::ranges::any_of(launch(AgentKind::codex, installed).argv,
+                                  [](const auto& word) { return word.starts_with("hooks."); }));
 }
 
 TEST(LaunchCodex, QuotesItsOwnPathForTheShell) {

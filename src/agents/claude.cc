@@ -103,7 +103,6 @@ bool add_ours(Json& settings, const LaunchInput& input) {
   sandbox["enabled"] = false;
   // A project's file could otherwise blind the record. A choice on the command line stands.
   if (!settings.contains("disableAllHooks")) settings["disableAllHooks"] = false;
-  if (input.hooks_installed) return true;
   Json& hooks = settings["hooks"];
   if (hooks.is_null()) hooks = Json::object();
   if (!hooks.is_object()) return false;

@@ -2,6 +2,8 @@
 // subcommand, where every subcommand of the client takes them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "agents/client.h"
 #include "agents/codex_trust.h"
 #include "base/json.h"
@@ -43,7 +45,9 @@ Launch launch_codex(const LaunchInput& input) {
   add_config(result.argv, R"(sandbox_mode="danger-full-access")");
   // The program cannot replace itself in a session.
   add_config(result.argv, "check_for_update_on_startup=false");
-  if (!input.hooks_installed) {
+  // That switch of the client takes away the trust of the user's own hooks, not that of flags.
+  const bool lost = std::ranges::find(input.argv, "--ignore-user-config") != input.argv.end();
+  if (!input.hooks_installed || lost) {
     const std::string command = codex_hook_command(input.nd7);
     std::string trust;
     for (const HookEvent& event : events) {
@@ -64,7 +68,8 @@ Launch launch_codex(const LaunchInput& input) {
   return result;
 }
 
-// One word of the login shell's line, whichever shell it is: sh, bash, zsh and fish agree on this.
+} // namespace
+
 std::string shell_word(std::string_view text) {
   constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                      "0123456789/._-+";
@@ -83,8 +88,6 @@ std::string shell_word(std::string_view text) {
   }
   return word + "'";
 }
-
-} // namespace
 
 std::string codex_hook_command(std::string_view nd7) {
   return shell_word(nd7) + " hook codex";

@@ -196,4 +196,11 @@ bool made_for_trust(std::string_view text, std::string_view source) {
   return text.starts_with(heading(source));
 }
 
+Result<CodexSwitches> codex_switches(std::string_view text) {
+  const Result<toml::table> config = parse(text);
+  if (!config) return std::unexpected(config.error());
+  return CodexSwitches{.hooks_off = !(*config)["features"]["hooks"].value_or(true),
+                       .managed_only = (*config)["allow_managed_hooks_only"].value_or(false)};
+}
+
 } // namespace nd7

@@ -48,4 +48,11 @@ enum class CodexTrust { trusted, missing, modified, disabled };
 // What config.toml's text says about one hook. Errors: it does not parse.
 Result<CodexTrust> codex_trust(std::string_view text, const CodexHook& hook);
 
+// What a config.toml or requirements.toml says about hooks as a whole.
+struct CodexSwitches {
+  bool hooks_off = false;    // [features] hooks = false
+  bool managed_only = false; // allow_managed_hooks_only = true
+};
+Result<CodexSwitches> codex_switches(std::string_view text);
+
 } // namespace nd7
