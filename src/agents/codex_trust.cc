@@ -176,7 +176,8 @@ Result<std::string> edit_codex_trust(std::string_view text, bool exists, std::st
     }
   }
   if (!added.empty()) {
-    if (exists) edited += '\n'; // ends a last line without an end; comes out with the heading
+    // The line end ends a last line without one, and comes out with the heading.
+    if (exists && !(edited.empty() && made_for_trust(text, source))) edited += '\n';
     edited += heading(source) + added;
   }
   const Result<toml::table> after = parse(edited);

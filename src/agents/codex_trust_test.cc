@@ -63,6 +63,7 @@ TEST(CodexTrust, RoundTripIsByteForByte) {
 TEST(CodexTrust, KnowsAFileItMade) {
   const std::string made = edited("", false);
   EXPECT_TRUE(made_for_trust(made, source));
+  EXPECT_EQ(edited(made), made);
   EXPECT_EQ(edited(made, true, {}), "");
   EXPECT_FALSE(made_for_trust(edited("", true), source));
 }

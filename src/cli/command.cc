@@ -17,6 +17,7 @@ namespace {
 // One row a command, in the order of `nd7 --help`. To add one: declare its two names in command.h
 // and write its row here; help, suggestions, completions and the manual page follow by themselves.
 constexpr Command table[] = {
+    {&usage_init, cmd_init},
     {&usage_hook, cmd_hook},
     {&usage_completions, cmd_completions},
     {&usage_manual, cmd_manual},

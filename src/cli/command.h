@@ -27,6 +27,8 @@ extern const Usage usage_completions;
 int cmd_completions(int argc, char** argv);
 extern const Usage usage_manual;
 int cmd_manual(int argc, char** argv);
+extern const Usage usage_init;
+int cmd_init(int argc, char** argv);
 extern const Usage usage_hook;
 int cmd_hook(int argc, char** argv);
 
