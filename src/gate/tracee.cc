@@ -122,12 +122,12 @@ std::shared_ptr<Process> Tracees::process(pid_t pid) {
 
 bool Tracees::belongs(pid_t pid) {
   // Up the parents until a proven member is met. A process whose parents died hangs from the
-  // supervisor (a subreaper), which is not a member: but its own first call made it one.
+  // supervisor (a subreaper).
   std::vector<std::pair<pid_t, std::uint64_t>> path;
   for (int i = 0; i < ancestors_max && pid > 1; ++i) {
     auto stat = read_proc_stat(pid);
     if (!stat) return false;
-    bool member = pid == root_;
+    bool member = pid == root_ || (reaper_ != 0 && stat->parent == reaper_ && pid != own_child_);
     if (!member) {
       // A thread id that is not a leader has no entry of its own: look at its group.
       const std::lock_guard hold(lock_);

@@ -60,6 +60,12 @@ public:
   // session's first process, or it is known. Reads /proc for processes that never called.
   bool belongs(pid_t pid);
   void set_root(pid_t pid) { root_ = pid; }
+  // The subreaper whose adopted children are orphans of the session, and a child of its own that is
+  // not (the network helper; 0 for none).
+  void set_reaper(pid_t reaper, pid_t own_child) {
+    reaper_ = reaper;
+    own_child_ = own_child;
+  }
   pid_t root() const { return root_; }
   // All processes of the session that are alive, known or not (walks /proc).
   std::vector<pid_t> all();
@@ -73,6 +79,8 @@ private:
   std::unordered_map<pid_t, std::shared_ptr<Process>> processes_;
   std::unordered_map<pid_t, std::uint64_t> members_;  // pid -> start ticks, proven members
   std::atomic<pid_t> root_{0};
+  pid_t reaper_ = 0;
+  pid_t own_child_ = 0;
 };
 
 struct ProcStat {

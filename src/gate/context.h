@@ -1,0 +1,90 @@
+// What all handlers of the gate share: services and the session's own tables.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "core/policy.h"
+#include "gate/joins.h"
+#include "gate/live_policy.h"
+#include "gate/pool.h"
+#include "gate/record.h"
+#include "gate/tracee.h"
+#include "net/network.h"
+#include "os/resolve.h"
+#include "os/seccomp_notify.h"
+#include "session/inflight.h"
+
+namespace nd7 {
+
+// Objects that this session created in shared places, by identity.
+class Made {
+public:
+  void add(ObjectId id) {
+    const std::lock_guard hold(lock_);
+    ids_.insert(id);
+  }
+  void remove(ObjectId id) {
+    const std::lock_guard hold(lock_);
+    ids_.erase(id);
+  }
+  bool has(ObjectId id) const {
+    const std::lock_guard hold(lock_);
+    return ids_.contains(id);
+  }
+
+private:
+  mutable std::mutex lock_;
+  std::set<ObjectId> ids_;
+};
+
+struct SessionFacts {
+  std::string id;
+  std::string hook_socket;       // real path of the hook socket
+  std::string control_socket;
+  std::string tty;               // the user's terminal, "/dev/pts/3", or empty
+  bool root = false;             // the session runs as uid 0
+  bool signals_scoped = false;   // Landlock ABI 6
+  bool observe_reads = false;    // let reads continue in the domain's trees
+  std::vector<std::string> read_trees;  // trees that Landlock grants for reading
+  pid_t front_group = 0;                // the process group the agent was started in
+};
+
+struct Context {
+  os::Listener& listener;
+  Recorder& recorder;
+  LivePolicy& policy;
+  Tracees& tracees;
+  Joins& joins;
+  Pool& pool;
+  Network* network = nullptr;
+  SessionFacts facts;
+
+  Made made;                        // files in shared temporary places
+  std::shared_mutex names;          // renames exclusive, other changes of names shared
+  std::mutex tables;                // guards what follows
+  std::set<unsigned> ptys;          // pts numbers opened in this session
+  std::set<std::uint64_t> listeners;       // inodes of TCP sockets this session listens on
+  std::map<ObjectId, std::string> bound;   // unix sockets bound by path
+  std::set<std::string> abstract_bound;    // "@name" bound by the session
+  std::set<int> shm_ids, sem_ids, msg_ids; // System V objects the session made
+  std::map<std::string, std::string> pending_pointers;  // .git files waiting to be judged
+
+  std::function<bool(pid_t)> in_session;   // Tracees::belongs, kept here to be pointed to
+  std::atomic<bool> capabilities_differ{false};
+  std::atomic<bool> foreground_lost{false};  // front is stopped or in the background
+
+  std::mutex hook_lock;
+  std::map<std::string, pid_t> hook_callers;  // autobound client name -> pid that connected
+};
+
+}  // namespace nd7

@@ -1,0 +1,373 @@
+// socket, socketpair, connect, bind, listen: performed on the caller's own socket, by an address
+// copied once. Sockets are told apart by what the kernel says of the descriptor, never by what the
+// caller says.
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "gate/gate.h"
+#include "gate/unix_sockets.h"
+#include "os/remote.h"
+#include "os/sock_diag.h"
+
+namespace nd7 {
+namespace {
+
+constexpr unsigned type_mask = 0xf;
+constexpr std::uint16_t dns_port = 53;
+
+int socket_option(int fd, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+std::uint64_t inode_of(int fd) {
+  struct stat st{};
+  return fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+Address address_of(const sockaddr_storage& storage) {
+  Address out;
+  if (storage.ss_family == AF_INET6) {
+    sockaddr_in6 in{};
+    std::memcpy(&in, &storage, sizeof in);
+    out.v6 = true;
+    std::memcpy(out.bytes.data(), &in.sin6_addr, 16);
+    out.port = ntohs(in.sin6_port);
+  } else {
+    sockaddr_in in{};
+    std::memcpy(&in, &storage, sizeof in);
+    std::memcpy(out.bytes.data(), &in.sin_addr, 4);
+    out.port = ntohs(in.sin_port);
+  }
+  return out;
+}
+
+struct Copied {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+};
+
+Result<Copied> copy_address(const Call& call, unsigned index) {
+  Copied out;
+  const std::uint64_t size = static_cast<std::uint32_t>(call.arg(index + 1));
+  if (size > sizeof out.storage) return os_error("address", EINVAL);
+  out.size = static_cast<socklen_t>(size);
+  if (size > 0)
+    if (auto ok = os::read_remote(call.caller.tid, call.arg(index), &out.storage, size); !ok)
+      return std::unexpected(ok.error());
+  return out;
+}
+
+void record_connect(Context& c, Call& call, const Address& address, const std::string& name,
+                    int error) {
+  JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
+  body.text("addr", address_text(address)).number("port", address.port);
+  if (name.empty()) body.null("name");
+  else body.text("name", name);
+  body.null("bytes_out").null("bytes_in");
+  c.recorder.counts.connects++;
+  c.recorder.append(call.process(), "connect", body);
+}
+
+Answer refuse_connect(Context& c, Call& call, const Address& address, const std::string& name,
+                      const Verdict& verdict) {
+  const std::string shown = fmt::format(
+      "{}{}:{}", name.empty() ? "" : name + " ",
+      address.v6 ? "[" + address_text(address) + "]" : address_text(address), address.port);
+  c.recorder.refuse(call.process(), call.name(), "connect", shown, verdict,
+                    [&](JsonWriter& body) {
+                      body.text("addr", address_text(address)).number("port", address.port);
+                      if (name.empty()) body.null("name");
+                      else body.text("name", name);
+                    });
+  return Answer::error(EACCES);
+}
+
+// Performs connect(2) on the caller's socket. A blocking socket is waited for on a pool thread: the
+// flag is shared with the caller and must not be touched.
+Answer perform_connect(Context& c, Call& call, Fd socket, const Copied& to, const Address& shown,
+                       const std::string& name) {
+  const bool blocking = (fcntl(socket.get(), F_GETFL) & O_NONBLOCK) == 0;
+  auto held = std::make_shared<Fd>(std::move(socket));
+  auto run = [&c, held, to, shown, name, tracee = call.tracee, row = call.row,
+              policy = call.policy, caller = call.caller,
+              notification = call.notification]() -> Answer {
+    sockaddr_storage storage = to.storage;
+    const int result =
+        ::connect(held->get(), reinterpret_cast<const sockaddr*>(&storage), to.size);
+    const int error = result < 0 ? errno : 0;
+    if (error == EINTR) {
+      // The connection goes on in the background; the kernel itself would say the same.
+      return Answer::error(Pool::interrupted_error(caller.tid) == EINTR ? EINTR : 512);
+    }
+    Call again{notification, row, tracee, policy, caller};
+    record_connect(c, again, shown, name, error);
+    return error != 0 ? Answer::error(error) : Answer::value(0);
+  };
+  if (!blocking) return run();
+  return Answer::later(std::move(run));
+}
+
+sockaddr_storage loopback_address(int family, std::uint16_t port, socklen_t* size) {
+  sockaddr_storage out{};
+  if (family == AF_INET6) {
+    sockaddr_in6 in{};
+    in.sin6_family = AF_INET6;
+    in.sin6_port = htons(port);
+    in.sin6_addr.s6_addr[10] = in.sin6_addr.s6_addr[11] = 0xff;  // ::ffff:127.0.0.1
+    in.sin6_addr.s6_addr[12] = 127;
+    in.sin6_addr.s6_addr[15] = 1;
+    std::memcpy(&out, &in, sizeof in);
+    *size = sizeof in;
+  } else {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port);
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::memcpy(&out, &in, sizeof in);
+    *size = sizeof in;
+  }
+  return out;
+}
+
+// Binds the socket to a free port of its own and names it to the service that will accept it.
+void admit(Context& c, int socket, int family) {
+  sockaddr_storage local{};
+  socklen_t size = sizeof local;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&local), &size) == 0 &&
+      address_of(local).port == 0) {
+    local = loopback_address(family, 0, &size);
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(&local), size) != 0) return;
+    size = sizeof local;
+    if (getsockname(socket, reinterpret_cast<sockaddr*>(&local), &size) != 0) return;
+  }
+  c.network->admit(address_of(local).port);
+}
+
+Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int family) {
+  const Address address = address_of(to.storage);
+  if (c.network != nullptr && address.port == dns_port && c.network->dns_tcp_port() != 0) {
+    // Every DNS question is nd7's resolver's, whichever server it is addressed to.
+    Copied own;
+    own.storage = loopback_address(family, c.network->dns_tcp_port(), &own.size);
+    admit(c, socket.get(), family);
+    return perform_connect(c, call, std::move(socket), own, address, "nd7's resolver");
+  }
+  const AddressClass where = classify(address);
+  const bool local = where == AddressClass::loopback || where == AddressClass::unspecified;
+  if (local && c.network != nullptr && c.network->proxy_port() != 0 &&
+      address.port == c.network->proxy_port()) {
+    admit(c, socket.get(), family);
+    return perform_connect(c, call, std::move(socket), to, address, "nd7's proxy");
+  }
+  ConnectAction action;
+  action.address = address;
+  action.name = c.network != nullptr ? c.network->name_of(address) : "";
+  if (local) {
+    auto listener = os::tcp_listener(address);
+    // Nobody listens: the kernel's own word, on which programs live.
+    if (listener && !*listener && os::tcp_diag_works()) return Answer::error(ECONNREFUSED);
+    if (listener && *listener) {
+      const std::lock_guard hold(c.tables);
+      action.own_listener = c.listeners.contains((*listener)->inode);
+    }
+  } else if (where == AddressClass::public_host) {
+    if (auto prefixes = machine_prefixes())
+      action.local_machine = std::any_of(prefixes->begin(), prefixes->end(), [&](const Prefix& p) {
+        return contains(p, address);
+      });
+    else action.local_machine = true;  // not known: as if it were a neighbour
+  }
+  const Verdict verdict = decide_connect(*call.policy, action);
+  if (!verdict.allowed()) return refuse_connect(c, call, address, action.name, verdict);
+  return perform_connect(c, call, std::move(socket), to, address, action.name);
+}
+
+// A UDP socket: parked ones reach only the resolver, wherever they are aimed at; anything else that
+// is no stream does not exist inside.
+Answer connect_parked(Call&, Fd socket, const Copied& to) {
+  return Answer::of(
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size));
+}
+
+std::string family_name(unsigned domain) {
+  switch (domain) {
+  case AF_UNIX: return "unix datagram";
+  case AF_INET:
+  case AF_INET6: return "UDP";
+  case AF_NETLINK: return "netlink";
+  case AF_PACKET: return "packet";
+  case AF_VSOCK: return "vsock";
+  case AF_ALG: return "kernel crypto";
+  default: return fmt::format("family {}", domain);
+  }
+}
+
+}  // namespace
+
+Answer socket_call(Context& c, Worker&, Call& call) {
+  const unsigned domain = call.word(0), type = call.word(1) & type_mask, protocol = call.word(2);
+  const bool internet = domain == AF_INET || domain == AF_INET6;
+  if (internet && type == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP) &&
+      c.network != nullptr && c.network->parked()) {
+    auto fd = c.network->park_socket(static_cast<int>(domain), static_cast<int>(call.word(1)),
+                                     static_cast<int>(protocol));
+    if (fd) return Answer::descriptor(std::move(*fd), (call.word(1) & SOCK_CLOEXEC) != 0);
+  }
+  const std::string name =
+      internet && type != SOCK_DGRAM ? "raw" : family_name(domain);
+  std::string why = fmt::format("network: {} sockets do not exist inside", name);
+  if (internet && type == SOCK_DGRAM && protocol != 0 && protocol != IPPROTO_UDP)
+    why = "network: ICMP and the like do not exist inside";
+  else if (internet && type == SOCK_DGRAM && c.network != nullptr)
+    why += "; " + c.network->why_not();
+  c.recorder.refuse(call.process(), call.name(), "connect", name + " socket",
+                    {Decision::deny, why, {}, Judge::none},
+                    [&](JsonWriter& body) {
+                      body.number("family", domain).number("type", type).number("protocol", protocol);
+                    },
+                    domain == AF_UNIX);  // syslog and friends try at every start
+  if (internet) return Answer::error(type == SOCK_RAW ? EPERM : EACCES);
+  return Answer::error(domain == AF_UNIX ? EACCES : EAFNOSUPPORT);
+}
+
+// A pair of unix datagram sockets could send to any path (the address lies in memory): the pair is
+// made of SEQPACKET, which keeps message boundaries and has one peer only.
+Answer socketpair_call(Context& c, Worker&, Call& call) {
+  if (call.word(0) != AF_UNIX || (call.word(1) & type_mask) != SOCK_DGRAM)
+    return Answer::error(EAFNOSUPPORT);
+  int pair[2];
+  const unsigned flags = call.word(1) & (SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (::socketpair(AF_UNIX, static_cast<int>(SOCK_SEQPACKET | flags | SOCK_CLOEXEC), 0, pair) != 0)
+    return Answer::error(errno);
+  const Fd first(pair[0]), second(pair[1]);
+  const std::uint64_t id = call.notification.id;
+  const bool close_on_exec = (flags & SOCK_CLOEXEC) != 0;
+  const int one = c.listener.add_fd(id, first.get(), close_on_exec);
+  if (one < 0) return Answer::error(errno);
+  const int two = c.listener.add_fd(id, second.get(), close_on_exec);
+  if (two < 0) return Answer::error(errno);
+  const int numbers[2] = {one, two};
+  if (auto ok = os::write_remote(call.caller.tid, call.arg(3), numbers, sizeof numbers); !ok)
+    return Answer::error(EFAULT);
+  return Answer::value(0);
+}
+
+Answer connect_call(Context& c, Worker& w, Call& call) {
+  auto socket = os::take_fd(call.caller.pidfd, call.fd(0));
+  if (!socket) return Answer::error(errno_of(socket.error()));
+  const int domain = socket_option(socket->get(), SO_DOMAIN);
+  const int type = socket_option(socket->get(), SO_TYPE);
+  if (domain < 0) return Answer::error(ENOTSOCK);
+  auto to = copy_address(call, 1);
+  if (!to) return Answer::error(errno_of(to.error()));
+  if (to->size < sizeof(sa_family_t)) return Answer::error(EINVAL);
+  const int family = to->storage.ss_family;
+  if (domain == AF_UNIX) return connect_unix(c, w, call, std::move(*socket), to->storage, to->size);
+  if (domain == AF_NETLINK || family == AF_UNSPEC || (domain != AF_INET && domain != AF_INET6))
+    // AF_UNSPEC dissolves an association; netlink speaks to the kernel only.
+    return Answer::of(::connect(socket->get(), reinterpret_cast<const sockaddr*>(&to->storage),
+                                to->size));
+  if (type != SOCK_STREAM) return connect_parked(call, std::move(*socket), *to);
+  if (family != AF_INET && family != AF_INET6) return Answer::error(EAFNOSUPPORT);
+  if (to->size < (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)) - (family == AF_INET6 ? 4 : 0))
+    return Answer::error(EINVAL);
+  if (socket_option(socket->get(), SO_PROTOCOL) != IPPROTO_TCP)
+    return Answer::error(EPROTONOSUPPORT);
+  return connect_tcp(c, call, std::move(*socket), *to, domain);
+}
+
+Answer bind_call(Context& c, Worker& w, Call& call) {
+  auto socket = os::take_fd(call.caller.pidfd, call.fd(0));
+  if (!socket) return Answer::error(errno_of(socket.error()));
+  const int domain = socket_option(socket->get(), SO_DOMAIN);
+  if (domain < 0) return Answer::error(ENOTSOCK);
+  auto to = copy_address(call, 1);
+  if (!to) return Answer::error(errno_of(to.error()));
+  if (to->size < sizeof(sa_family_t)) return Answer::error(EINVAL);
+  if (domain == AF_UNIX) return bind_unix(c, w, call, std::move(*socket), to->storage, to->size);
+  if ((domain == AF_INET || domain == AF_INET6) &&
+      socket_option(socket->get(), SO_TYPE) == SOCK_STREAM && to->size >= 8) {
+    const Address address = address_of(to->storage);
+    if (address.port != 0 && socket_option(socket->get(), SO_REUSEPORT) == 1) {
+      // With SO_REUSEPORT a process of the same user joins the port of a listener outside.
+      auto others = os::tcp_listeners(address.port);
+      bool foreign = !others;
+      if (others) {
+        const std::lock_guard hold(c.tables);
+        for (const os::TcpSocket& other : *others)
+          foreign = foreign || !c.listeners.contains(other.inode);
+      }
+      if (foreign) {
+        c.recorder.refuse(call.process(), call.name(), "listen",
+                          fmt::format("port {}", address.port),
+                          {Decision::deny, "network: another program listens on this port", {},
+                           Judge::none},
+                          [&](JsonWriter& body) {
+                            body.text("addr", address_text(address)).number("port", address.port);
+                          });
+        return Answer::error(EADDRINUSE);
+      }
+    }
+  }
+  return Answer::of(
+      ::bind(socket->get(), reinterpret_cast<const sockaddr*>(&to->storage), to->size));
+}
+
+Answer listen_call(Context& c, Worker&, Call& call) {
+  auto socket = os::take_fd(call.caller.pidfd, call.fd(0));
+  if (!socket) return Answer::error(errno_of(socket.error()));
+  const int domain = socket_option(socket->get(), SO_DOMAIN);
+  if (domain < 0) return Answer::error(ENOTSOCK);
+  const int backlog = static_cast<int>(call.word(1));
+  if (domain != AF_INET && domain != AF_INET6) return Answer::of(::listen(socket->get(), backlog));
+  sockaddr_storage local{};
+  socklen_t size = sizeof local;
+  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&local), &size) != 0)
+    return Answer::error(errno);
+  Address address = address_of(local);
+  if (address.port == 0) {
+    // An unbound listen would get a port on every address: bound to loopback first.
+    local = loopback_address(domain, 0, &size);
+    if (::bind(socket->get(), reinterpret_cast<const sockaddr*>(&local), size) != 0)
+      return Answer::error(errno);
+    size = sizeof local;
+    getsockname(socket->get(), reinterpret_cast<sockaddr*>(&local), &size);
+    address = address_of(local);
+  }
+  if (!decide_listen(*call.policy, address).allowed()) {
+    // The address stays as asked; the loopback device keeps everybody else out.
+    const char device[IFNAMSIZ] = "lo";
+    if (setsockopt(socket->get(), SOL_SOCKET, SO_BINDTODEVICE, device, sizeof device) != 0) {
+      const Verdict verdict = decide_listen(*call.policy, address);
+      c.recorder.refuse(call.process(), call.name(), "listen",
+                        fmt::format("{}:{}", address_text(address), address.port), verdict,
+                        [&](JsonWriter& body) {
+                          body.text("addr", address_text(address)).number("port", address.port);
+                        });
+      return Answer::error(EACCES);
+    }
+  }
+  {
+    const std::lock_guard hold(c.tables);
+    c.listeners.insert(inode_of(socket->get()));
+  }
+  const int result = ::listen(socket->get(), backlog);
+  const int error = result < 0 ? errno : 0;
+  JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
+  body.text("addr", address_text(address)).number("port", address.port);
+  c.recorder.append(call.process(), "listen", body);
+  return error != 0 ? Answer::error(error) : Answer::value(0);
+}
+
+}  // namespace nd7
