@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +80,8 @@ def tracked(*patterns):
     if listed.returncode == 0:
         return [ROOT / name for name in listed.stdout.decode().split("\0")
                 if name and (ROOT / name).is_file()]
-    return [path for pattern in patterns for path in ROOT.rglob(pattern) if BUILD not in path.parents]
+    return [path for path in ROOT.rglob("*") if path.is_file() and BUILD not in path.parents and
+            any(fnmatch(path.relative_to(ROOT).as_posix(), pattern) for pattern in patterns)]
 
 
 def configure(preset, *more):
