@@ -72,10 +72,10 @@ public:
 };
 
 struct VerifyOptions {
-  std::string session_id;          // the id it should have; empty: the first entry's own
-  std::optional<std::string> head; // content of the head file; nullopt: there is none
+  std::string session_id = {};          // the id it should have; empty: the first entry's own
+  std::optional<std::string> head = {}; // content of the head file; nullopt: there is none
   bool live = false; // somebody is appending: the head may be behind, the last line unfinished
-  SignatureChecker check_signature; // empty: every key is unknown
+  SignatureChecker check_signature = {}; // empty: every key is unknown
 };
 
 enum class HeadState : std::uint8_t { missing, agrees, one_behind, behind, wrong };

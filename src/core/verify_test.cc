@@ -101,9 +101,11 @@ std::string published_chain() {
   std::ifstream file(ND7_SOURCE_DIR "/tests/vectors/chain.json");
   std::stringstream text;
   text << file.rdbuf();
-  const auto document = scan_json_object(text.view());
+  const std::string whole = text.str();
+  const auto document = scan_json_object(whole);
+  const auto frames = scan_json_array(document->find("frames"));
   std::string bytes;
-  for (const std::string_view frame : *scan_json_array(document->find("frames"))) {
+  for (const std::string_view frame : *frames) {
     bytes += scan_json_object(frame)->text("frame");
   }
   return bytes;
