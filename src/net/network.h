@@ -7,6 +7,7 @@
 // What it does not do: decide about TCP connections (core/policy.h) or perform them (gate/).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,6 +39,9 @@ struct NetworkEvents {
   // May a TCP connection to this address go out? Asked by the CONNECT proxy; performs the same
   // decision and record as the gate. Returns "" or the refusal.
   std::function<std::string(const Address&, const std::string& name)> may_connect;
+  // Did a person grant this host by name, now? Such a name may be asked for although
+  // dns_only_names lacks it, and may point at a private address. Empty function: none is.
+  std::function<bool(const std::string& name)> name_granted;
 };
 
 class Network {
@@ -47,6 +51,8 @@ public:
   // True when UDP sockets can be parked; else why_not() says what is missing.
   virtual bool parked() const = 0;
   virtual std::string why_not() const = 0;
+  // The command that would make parking possible, if one is known.
+  virtual std::string repair() const = 0;
   // A UDP socket born in the parked namespace. domain AF_INET or AF_INET6, type may carry
   // SOCK_CLOEXEC and SOCK_NONBLOCK. Thread-safe.
   virtual Result<Fd> park_socket(int domain, int type, int protocol) = 0;
@@ -56,6 +62,8 @@ public:
   virtual void on_ready() = 0;
   // The name the session last resolved to this address, or "". Thread-safe.
   virtual std::string name_of(const Address& address) const = 0;
+  // All names it was resolved from, the latest first (at most 8): a host grant holds for any.
+  virtual std::vector<std::string> names_of(const Address& address) const = 0;
   // Loopback TCP ports of the resolver and of the CONNECT proxy (0: not running). A TCP connect to
   // port 53 anywhere is led to the former by the gate; admit() names the caller's local port first,
   // connections from other ports are closed.
