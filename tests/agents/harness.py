@@ -12,6 +12,8 @@ takes that user's own home. Where the clients are: $ND7_AGENTS (a directory with
 The program under test: $ND7.
 """
 
+import atexit
+import functools
 import json
 import os
 import pwd
@@ -31,20 +33,63 @@ CODEX_OFFLINE = ["-c", "analytics.enabled=false", "-c", "check_for_update_on_sta
                  "--disable", "plugins", "--disable", "apps", "--disable", "remote_plugin"]
 
 
+@functools.cache
 def nd7():
-    """The program under test, as an absolute path."""
+    """The program under test, as an absolute path that the user of the clients can run."""
     path = os.environ.get("ND7")
     if not path:
         raise RuntimeError("set ND7 to the nd7 program under test")
-    return str(Path(path).resolve())
+    path = Path(path).resolve()
+    if not reachable(path):
+        copy = shared_folder() / "nd7"
+        shutil.copy2(path, copy)
+        copy.chmod(0o755)
+        path = copy
+    return str(path)
 
 
+@functools.cache
 def agents_bin():
     """The directory that holds `claude` and `codex`; None when they are not installed."""
     for place in (os.environ.get("ND7_AGENTS"), HERE / "node_modules" / ".bin"):
-        if place and all((Path(place) / name).exists() for name in ("claude", "codex")):
-            return Path(place)
+        if not place or not all((Path(place) / name).exists() for name in ("claude", "codex")):
+            continue
+        place = Path(place).resolve()
+        if not reachable(place / "claude"):
+            # The clone lies in a closed directory. Links to the 800 MB, or copies of them.
+            copy = shared_folder() / "node_modules"
+            if subprocess.run(["cp", "-al", place.parent, copy], stderr=subprocess.DEVNULL).returncode:
+                shutil.rmtree(copy, ignore_errors=True)
+                subprocess.run(["cp", "-a", place.parent, copy], check=True)
+            place = copy / ".bin"
+        return place
     return None
+
+
+def reachable(path):
+    """May the user of the clients run this file?"""
+    if os.geteuid() != 0:
+        return True
+    who = account()
+    return subprocess.run(["test", "-x", path], user=who.pw_uid, group=who.pw_gid,
+                          extra_groups=[], cwd="/").returncode == 0
+
+
+def readable(path):
+    """A file of ours where the user of the clients can read it."""
+    copy = shared_folder() / Path(path).name
+    shutil.copy(path, copy)
+    copy.chmod(0o755)
+    return str(copy)
+
+
+@functools.cache
+def shared_folder():
+    """A directory that the user of the clients can read, for the time of this process."""
+    folder = Path(tempfile.mkdtemp(prefix="nd7-shared-", dir=account().pw_dir))
+    folder.chmod(0o755)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def account():
@@ -122,16 +167,20 @@ class Place:
         result.update({name: str(value) for name, value in more.items()})
         return result
 
-    def run(self, command, env=None, stdin=None, timeout=120, cwd=None):
-        """Runs a command as the user in the project; ends it, and only it, after `timeout`."""
+    def start(self, command, env=None, cwd=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE):
+        """Starts a command as the user in the project, in a session of its own."""
         identity = {}
         if os.geteuid() == 0:
             identity = {"user": self.who.pw_uid, "group": self.who.pw_gid, "extra_groups": []}
-        began = time.monotonic()
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [str(part) for part in command], cwd=cwd or self.project, env=env or self.environment(),
-            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **identity)
+            stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, start_new_session=True, **identity)
+
+    def run(self, command, env=None, stdin=None, timeout=120, cwd=None):
+        """Runs a command as the user in the project; ends it, and only it, after `timeout`."""
+        began = time.monotonic()
+        process = self.start(command, env, cwd,
+                             subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
         if isinstance(stdin, str):
             stdin = stdin.encode()
         try:
