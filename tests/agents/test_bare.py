@@ -172,7 +172,7 @@ def test_hooks_change_nothing_for_the_model(place):
         with harness.Model(place, "both-clients.json") as model:
             assert place.claude_task(model).status == 0
             assert model.problems() == []
-            told.append("nd7:" in model.told() or "hook" in model.told())
+            told.append("nd7:" in model.told() or "hook additional context" in model.told())
         with harness.Model(place, [{"shell": "echo x"}, {"expect": "x", "text": "done"}]) as model:
             assert place.codex_task(model).status == 0
             assert model.problems() == []
