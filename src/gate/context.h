@@ -60,6 +60,9 @@ struct SessionFacts {
 };
 
 struct Context {
+  Context(os::Listener& l, Recorder& r, LivePolicy& p, Tracees& t, Joins& j, Pool& pl, Network* n)
+      : listener(l), recorder(r), policy(p), tracees(t), joins(j), pool(pl), network(n) {}
+
   os::Listener& listener;
   Recorder& recorder;
   LivePolicy& policy;

@@ -44,6 +44,7 @@ public:
   std::uint16_t dns_tcp_port() const override { return tcp_->port(); }
   std::uint16_t proxy_port() const override { return proxy_ ? proxy_->port() : std::uint16_t{0}; }
   void admit(std::uint16_t local_port) override { admission_.admit(local_port); }
+  int helper_pid() const override { return namespace_ ? namespace_->helper() : 0; }
 
   std::vector<std::string> environment() const override {
     std::vector<std::string> result;

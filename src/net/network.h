@@ -70,6 +70,8 @@ public:
   virtual std::uint16_t dns_tcp_port() const = 0;
   virtual std::uint16_t proxy_port() const = 0;
   virtual void admit(std::uint16_t local_port) = 0;
+  // The helper's process, 0 without namespaces: a child of the supervisor that is not the session's.
+  virtual int helper_pid() const = 0;
   // NAME=VALUE to add to the session's environment (RES_OPTIONS, HTTPS_PROXY, ... or nothing).
   virtual std::vector<std::string> environment() const = 0;
 };
