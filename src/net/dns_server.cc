@@ -43,9 +43,9 @@ void answer_from_where_it_came(const msghdr& received, Datagram& datagram) {
       std::memcpy(CMSG_DATA(to), &info, sizeof info);
       datagram.control_size = CMSG_SPACE(sizeof info);
     } else if (h->cmsg_level == IPPROTO_IPV6 && h->cmsg_type == IPV6_PKTINFO) {
+      // With the device it came by, which a link-local source needs.
       in6_pktinfo info;
       std::memcpy(&info, CMSG_DATA(h), sizeof info);
-      info.ipi6_ifindex = 0;
       *to = {CMSG_LEN(sizeof info), IPPROTO_IPV6, IPV6_PKTINFO};
       std::memcpy(CMSG_DATA(to), &info, sizeof info);
       datagram.control_size = CMSG_SPACE(sizeof info);
