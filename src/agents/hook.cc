@@ -20,8 +20,9 @@ constexpr std::size_t small_member_bytes = 1024; // kept whatever else is cut
 constexpr std::size_t small_members_max = 64;
 constexpr std::size_t key_bytes_max = 256;
 constexpr unsigned cut_depth_max = 4; // deeper down, a long value is dropped as a whole
-constexpr std::array<std::string_view, 6> own_names = {"argv", "paths",     "ok",
-                                                       "cut",  "hook_ppid", "malformed"};
+// below_tool is the gate's, for a hook that a tool's process called.
+constexpr std::array<std::string_view, 7> own_names = {"argv",      "paths",     "ok",        "cut",
+                                                       "hook_ppid", "malformed", "below_tool"};
 
 std::string blake3_hex(std::string_view bytes) {
   blake3_hasher hasher;

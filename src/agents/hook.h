@@ -13,7 +13,8 @@
 //     shortened: a JSON pointer, the bytes and the hash of the whole. Of a string the first
 //     keep_content_bytes stay (length and hash are of the unescaped text); of a list or object the
 //     first members ("kept": N tells how many; length and hash are of its JSON).
-// A member of the payload that has one of these names is kept as "agent_NAME".
+// A member of the payload that has one of these names (or "malformed", or "below_tool", which the
+// gate adds) is kept as "agent_NAME".
 //
 // A payload that does not scan (or has more values or bytes than the limits below) becomes
 //   {"malformed": true, "reason": ..., "length": L, "blake3": HEX, "payload" or "payload_b64": the
