@@ -14,6 +14,7 @@ namespace nd7 {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 
 bool pump(Network& network, const std::function<bool()>& done,
           std::chrono::milliseconds limit = 5s) {
@@ -130,6 +131,9 @@ TEST(Network, AnswersOnPort53OfEveryAddressAndNowhereElse) {
 
 TEST(Network, TheSameForAnOrdinaryUser) {
   if (getuid() != 0) GTEST_SKIP() << "already an ordinary user";
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer's own thread forbids unshare(CLONE_NEWUSER)";
+#endif
   EXPECT_EQ(as_user(54321, check_parked_resolver), "");
 }
 
@@ -297,7 +301,7 @@ TEST_F(WithoutNamespaces, TheProxyRefusesNamesThatPointInsideAndUnknownOnes) {
 
 TEST_F(WithoutNamespaces, TheProxyRefusesMalformedRequests) {
   const Fd fd = connect_to(network_->proxy_port(), network_.get());
-  write_all(*network_, fd, std::string("CONNECT evil.test\0.example.com:443 HTTP/1.1\r\n\r\n", 49));
+  write_all(*network_, fd, "CONNECT evil.test\0.example.com:443 HTTP/1.1\r\n\r\n"s);
   EXPECT_TRUE(read_all(*network_, fd).starts_with("HTTP/1.1 400 "));
   const Fd get = connect_to(network_->proxy_port(), network_.get());
   write_all(*network_, get, "GET http://example.com/ HTTP/1.1\r\n\r\n");
