@@ -17,6 +17,15 @@ namespace {
 // One row a command, in the order of `nd7 --help`. To add one: declare its two names in command.h
 // and write its row here; help, suggestions, completions and the manual page follow by themselves.
 constexpr Command table[] = {
+    {&usage_sessions, cmd_sessions},
+    {&usage_show, cmd_show},
+    {&usage_verify, cmd_verify},
+    {&usage_run, cmd_run},
+    {&usage_allow, cmd_allow},
+    {&usage_deny, cmd_deny},
+    {&usage_rules, cmd_rules},
+    {&usage_why, cmd_why},
+    {&usage_doctor, cmd_doctor},
     {&usage_init, cmd_init},
     {&usage_hook, cmd_hook},
     {&usage_completions, cmd_completions},

@@ -23,6 +23,18 @@ const Command* find_command(std::string_view name);
 int run_program(int argc, char** argv);
 
 // Declare a new command here (both lines), then give it a row in command.cc.
+extern const Usage usage_run;
+int cmd_run(int argc, char** argv);
+extern const Usage usage_allow;
+int cmd_allow(int argc, char** argv);
+extern const Usage usage_deny;
+int cmd_deny(int argc, char** argv);
+extern const Usage usage_rules;
+int cmd_rules(int argc, char** argv);
+extern const Usage usage_why;
+int cmd_why(int argc, char** argv);
+extern const Usage usage_doctor;
+int cmd_doctor(int argc, char** argv);
 extern const Usage usage_completions;
 int cmd_completions(int argc, char** argv);
 extern const Usage usage_manual;
@@ -31,5 +43,11 @@ extern const Usage usage_init;
 int cmd_init(int argc, char** argv);
 extern const Usage usage_hook;
 int cmd_hook(int argc, char** argv);
+extern const Usage usage_verify;
+int cmd_verify(int argc, char** argv);
+extern const Usage usage_sessions;
+int cmd_sessions(int argc, char** argv);
+extern const Usage usage_show;
+int cmd_show(int argc, char** argv);
 
 } // namespace nd7
