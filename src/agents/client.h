@@ -25,6 +25,6 @@ std::string codex_hook_group(std::string_view nd7, int timeout_s);
 // Codex runs its hooks as a line of the login shell: this is that line.
 std::string codex_hook_command(std::string_view nd7);
 // One word of a shell's line, whichever shell it is: sh, bash, zsh and fish agree on the quoting.
-std::string shell_word(std::string_view text);
+std::string hook_word(std::string_view text);
 
 } // namespace nd7

@@ -70,7 +70,7 @@ Launch launch_codex(const LaunchInput& input) {
 
 } // namespace
 
-std::string shell_word(std::string_view text) {
+std::string hook_word(std::string_view text) {
   constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                      "0123456789/._-+";
   if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos) {
@@ -90,7 +90,7 @@ std::string shell_word(std::string_view text) {
 }
 
 std::string codex_hook_command(std::string_view nd7) {
-  return shell_word(nd7) + " hook codex";
+  return hook_word(nd7) + " hook codex";
 }
 
 std::string codex_hook_group(std::string_view nd7, int timeout) {

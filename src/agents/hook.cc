@@ -8,10 +8,12 @@
 #include <cstdint>
 
 #include "base/json.h"
+#include "core/log_format.h"
 
 namespace nd7 {
 namespace {
 
+static_assert(hook_body_bytes_max(hook_keep_bytes_max) < log_format::entry_size_bytes_max);
 constexpr std::size_t command_bytes_max = std::size_t{128}
                                           << 10; // the kernel's own for one argument
 constexpr std::size_t paths_max = 1024;
@@ -343,8 +345,10 @@ bool is_safe_agent_session(std::string_view id) {
          std::string_view::npos;
 }
 
-Intent read_hook(AgentKind kind, const HookInput& input) {
+Intent read_hook(AgentKind kind, const HookInput& asked) {
   const AgentRow& agent = agent_row(kind);
+  HookInput input = asked;
+  input.keep_content_bytes = std::min(asked.keep_content_bytes, hook_keep_bytes_max);
   if (input.payload.size() > hook_payload_bytes_max) {
     return malformed(agent, input, "longer than nd7 reads");
   }

@@ -35,6 +35,8 @@ inline constexpr std::size_t hook_payload_bytes_max = std::size_t{64} << 20;
 // Bounds the memory of the scan: commas outside strings.
 inline constexpr std::size_t hook_values_max = 1'000'000;
 
+// More than this is not kept, whatever is asked: a line of the log has a limit of its own.
+inline constexpr std::size_t hook_keep_bytes_max = std::size_t{512} << 10;
 // An entry's body is never longer.
 constexpr std::size_t hook_body_bytes_max(std::size_t keep_content_bytes) {
   return 24 * keep_content_bytes + (std::size_t{256} << 10);

@@ -15,7 +15,7 @@ constexpr std::string_view end_line = "# nd7: end\n";
 
 std::string alias_line(std::string_view nd7, AgentKind kind) {
   const std::string name = agent_row(kind).name;
-  return fmt::format("alias {}={}\n", name, shell_word(shell_word(nd7) + " run " + name));
+  return fmt::format("alias {}={}\n", name, hook_word(hook_word(nd7) + " run " + name));
 }
 
 } // namespace
