@@ -5,7 +5,7 @@ target_compile_options(nd7_hardening INTERFACE
   -fstack-protector-strong -fstack-clash-protection -fno-delete-null-pointer-checks
   -fno-strict-overflow -fvisibility=hidden -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
   -fcf-protection=full)
-target_compile_definitions(nd7_hardening INTERFACE _GLIBCXX_ASSERTIONS)
+target_compile_definitions(nd7_hardening INTERFACE _GLIBCXX_ASSERTIONS ND7_VERSION="${PROJECT_VERSION}")
 target_link_options(nd7_hardening INTERFACE
   -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--as-needed)
 if(ND7_SANITIZE)
