@@ -2,6 +2,7 @@
 
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -120,6 +121,40 @@ Result<std::vector<Prefix>> machine_prefixes() {
   std::vector<Prefix> result;
   for (const MachinePrefix& row : *list) result.push_back(row.prefix);
   return result;
+}
+
+Result<std::unique_ptr<MachinePrefixes>> MachinePrefixes::open() {
+  std::unique_ptr<MachinePrefixes> result(new MachinePrefixes);
+  result->changes_ = Fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  sockaddr_nl groups{};
+  groups.nl_family = AF_NETLINK;
+  // Links too: IPv4 routes that go with one are not announced one by one.
+  groups.nl_groups =
+      RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+  if (!result->changes_ || bind(result->changes_.get(), reinterpret_cast<const sockaddr*>(&groups),
+                                sizeof groups) != 0) {
+    return os_error("watch the network's changes");
+  }
+  return result;
+}
+
+Result<std::shared_ptr<const std::vector<Prefix>>> MachinePrefixes::current() {
+  const std::scoped_lock lock(mutex_);
+  // What is announced after this is seen by the next look.
+  for (;;) {
+    char message[256]; // the rest of it is dropped; that something changed is all there is to know
+    const ssize_t got = recv(changes_.get(), message, sizeof message, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    known_ = nullptr;
+    if (got < 0 && errno != ENOBUFS) return os_error("watch the network's changes");
+  }
+  if (known_ == nullptr) {
+    auto read = machine_prefixes();
+    if (!read) return std::unexpected(read.error());
+    known_ = std::make_shared<const std::vector<Prefix>>(std::move(*read));
+  }
+  return known_;
 }
 
 Result<std::uint64_t> tcp_listener_inode(const Address& address) {

@@ -1,9 +1,12 @@
 // The addresses of this machine and the networks it is directly connected to.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "core/address.h"
 
@@ -21,5 +24,22 @@ struct MachinePrefix {
 // route that covers half of the address space or more (0.0.0.0/1, as some VPNs set) is taken for a
 // default route.
 Result<std::vector<MachinePrefix>> machine_prefix_list();
+
+// The same list kept, and read again only after the kernel said that a link, an address or a route
+// changed: a look costs one system call. Thread-safe. Bound to the network namespace it was made
+// in.
+class MachinePrefixes {
+public:
+  static Result<std::unique_ptr<MachinePrefixes>> open();
+  // As of now. An error when they cannot be read: nothing may then be taken for a foreign host.
+  Result<std::shared_ptr<const std::vector<Prefix>>> current();
+
+private:
+  MachinePrefixes() = default;
+
+  std::mutex mutex_;
+  Fd changes_;
+  std::shared_ptr<const std::vector<Prefix>> known_; // null: read again
+};
 
 } // namespace nd7

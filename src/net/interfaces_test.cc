@@ -78,5 +78,37 @@ TEST(Interfaces, OwnAddressesAndConnectedNetworksButNotWhatLiesBehindAGateway) {
   EXPECT_FALSE(has("0.0.0.0/")) << said;
 }
 
+TEST(Interfaces, AChangeIsSeenByTheNextLook) {
+  std::string said;
+  std::thread([&] {
+    if (unshare(CLONE_NEWNET) != 0) {
+      said = "cannot make a network namespace";
+      return;
+    }
+    auto watch = MachinePrefixes::open();
+    if (!watch) {
+      said = watch.error().text;
+      return;
+    }
+    const Address address = *parse_address("93.184.216.34");
+    const auto is_ours = [&] { return contains(**(*watch)->current(), address); };
+    const auto run = [](const char* command) {
+      if (std::system(command) != 0) std::abort();
+    };
+    said = is_ours() ? "1" : "0";
+    run("ip addr add 93.184.216.34/32 dev lo && ip link set lo up");
+    said += is_ours() ? "1" : "0";
+    said += *(*watch)->current() == *(*watch)->current() ? "same" : "new";
+    run("ip addr del 93.184.216.34/32 dev lo");
+    said += is_ours() ? "1" : "0";
+    run("ip route add 93.184.216.0/24 dev lo");
+    said += is_ours() ? "1" : "0";
+    run("ip link set lo down"); // its routes go with it, unannounced
+    said += is_ours() ? "1" : "0";
+  }).join();
+  if (said.starts_with("cannot")) GTEST_SKIP() << said;
+  EXPECT_EQ(said, "01same010");
+}
+
 } // namespace
 } // namespace nd7

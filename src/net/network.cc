@@ -5,6 +5,7 @@
 #include "net/admission.h"
 #include "net/dns_server.h"
 #include "net/event_loop.h"
+#include "net/interfaces.h"
 #include "net/proxy.h"
 #include "net/resolver.h"
 #include "os/netns.h"
@@ -19,6 +20,7 @@ public:
   std::string why_not_;
   std::string hint_;
   bool proxy_wanted_ = false;
+  std::unique_ptr<MachinePrefixes> prefixes_;
   std::unique_ptr<EventLoop> loop_;
   Admission admission_;
   std::unique_ptr<Resolver> resolver_;
@@ -40,6 +42,10 @@ public:
   std::string name_of(const Address& address) const override { return resolver_->name_of(address); }
   std::vector<std::string> names_of(const Address& address) const override {
     return resolver_->names_of(address);
+  }
+  bool local_machine(const Address& address) override {
+    const auto prefixes = prefixes_->current();
+    return !prefixes || contains(**prefixes, address);
   }
   std::uint16_t dns_tcp_port() const override { return tcp_->port(); }
   std::uint16_t proxy_port() const override { return proxy_ ? proxy_->port() : std::uint16_t{0}; }
@@ -84,7 +90,12 @@ Result<std::unique_ptr<Network>> Network::start(NetworkPlan plan, NetworkEvents 
   if (!loop) return std::unexpected(loop.error());
   network->loop_ = std::move(*loop);
 
+  auto prefixes = MachinePrefixes::open();
+  if (!prefixes) return std::unexpected(prefixes.error());
+  network->prefixes_ = std::move(*prefixes);
+
   Resolver::Settings settings;
+  settings.inside = [&machine = *network->prefixes_] { return machine.current(); };
   settings.upstream = std::move(plan.upstream);
   settings.dns_only_names = std::move(plan.dns_only_names);
   settings.name_granted = std::move(events.name_granted);

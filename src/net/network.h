@@ -64,6 +64,10 @@ public:
   virtual std::string name_of(const Address& address) const = 0;
   // All names it was resolved from, the latest first (at most 8): a host grant holds for any.
   virtual std::vector<std::string> names_of(const Address& address) const = 0;
+  // Is it one of this machine's own addresses or in a directly connected network, now? Also by the
+  // IPv4 address it carries; true when that cannot be found out. Thread-safe, a microsecond: asks
+  // the kernel again only after it announced a change. For ConnectAction.local_machine.
+  virtual bool local_machine(const Address& address) = 0;
   // Loopback TCP ports of the resolver and of the CONNECT proxy (0: not running). A TCP connect to
   // port 53 anywhere is led to the former by the gate; admit() names the caller's local port first,
   // connections from other ports are closed.
@@ -77,7 +81,7 @@ public:
 };
 
 // The addresses and directly connected prefixes of this machine, for ConnectAction.local_machine.
-// Re-read by the caller when netlink says they changed; a snapshot.
+// A snapshot; Network::local_machine() keeps one up to date.
 Result<std::vector<Prefix>> machine_prefixes();
 // Is somebody listening on this TCP address, and which socket (inode)? By sock_diag for this one
 // address (also wildcard listeners that would accept it); 0 when nobody is.

@@ -8,7 +8,6 @@
 namespace nd7 {
 namespace {
 
-constexpr std::chrono::seconds kInsideReadEvery{2};
 constexpr std::uint32_t kLocalTtl_s = 3600;
 constexpr std::size_t kNamesPerAddressMax = 8;
 
@@ -29,12 +28,14 @@ std::string pin_key(const Address& address) {
 }
 
 // Why an address may not be given out, or "".
-std::string inside_reason(const Address& address, const std::vector<Prefix>& inside) {
+// Null: what is inside is not known.
+std::string inside_reason(const Address& address, const std::vector<Prefix>* inside) {
   const AddressClass c = classify(address);
   if (c != AddressClass::public_host) {
     return fmt::format("points at {} ({})", address_text(address), class_name(c));
   }
-  if (contains(inside, address)) {
+  if (inside == nullptr) return "the networks of this machine cannot be read";
+  if (contains(*inside, address)) {
     return fmt::format("points at {} (a network of this machine)", address_text(address));
   }
   return {};
@@ -174,9 +175,13 @@ void Resolver::finish(const std::string& key, const DnsQuery& query,
 
 // What may be passed on of an upstream answer.
 Resolver::Answer Resolver::judge(const DnsQuery& query, Upstream::Answer answer) {
+  static const std::vector<Prefix> kNone;
+  std::shared_ptr<const std::vector<Prefix>> networks;
+  if (settings_.inside) networks = settings_.inside().value_or(nullptr);
+  const std::vector<Prefix>* inside = settings_.inside ? networks.get() : &kNone;
   const auto why = [&](const DnsRecord& record) {
     for (const Address& address : record.addresses) {
-      std::string reason = inside_reason(address, inside());
+      std::string reason = inside_reason(address, inside);
       if (!reason.empty()) return reason;
     }
     return std::string();
@@ -274,15 +279,6 @@ void Resolver::give(const DnsQuery& query, const Answer& answer, std::uint32_t a
     on_resolve_(record);
   }
   take(answer, age_s);
-}
-
-const std::vector<Prefix>& Resolver::inside() {
-  const auto now = Clock::now();
-  if (inside_read_ != Clock::time_point{} && now - inside_read_ < kInsideReadEvery) return inside_;
-  // When it cannot be read the last known ones stay; connect decides once more in any case.
-  if (auto prefixes = settings_.inside()) inside_ = std::move(*prefixes);
-  inside_read_ = now;
-  return inside_;
 }
 
 void Resolver::pin(const std::vector<Address>& addresses, const std::string& name) {

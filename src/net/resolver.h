@@ -18,6 +18,7 @@
 #include <chrono>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -47,7 +48,9 @@ public:
     std::vector<Address> upstream;                        // empty: /etc/resolv.conf, followed
     std::vector<std::string> dns_only_names;              // empty: any
     std::function<bool(const std::string&)> name_granted; // network.h; may be empty
-    std::function<Result<std::vector<Prefix>>()> inside = machine_prefixes;
+    // The networks of this machine as of now (net/interfaces.h). Empty function: none. On an error
+    // no address is given out.
+    std::function<Result<std::shared_ptr<const std::vector<Prefix>>>()> inside;
     ResolverLimits limits;
   };
   enum class Transport : std::uint8_t { datagram, stream };
@@ -97,7 +100,6 @@ private:
   const Cached* cached(const std::string& key, bool granted);
   bool granted(const std::string& name) const;
   void give(const DnsQuery& query, const Answer& answer, std::uint32_t age_s, const Take& take);
-  const std::vector<Prefix>& inside();
   void pin(const std::vector<Address>& addresses, const std::string& name);
 
   EventLoop& loop_;
@@ -108,8 +110,6 @@ private:
   std::list<std::string> cache_order_; // oldest first
   std::unordered_map<std::string, std::vector<Waiter>> waiting_;
   std::size_t waiting_count_ = 0;
-  std::vector<Prefix> inside_;
-  Clock::time_point inside_read_{};
 
   struct Pin {
     std::vector<std::string> names; // the latest first

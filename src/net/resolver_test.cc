@@ -28,7 +28,10 @@ protected:
 
   void start(std::vector<Address> upstream) {
     settings_.upstream = std::move(upstream);
-    settings_.inside = [this] { return Result<std::vector<Prefix>>(inside_); };
+    settings_.inside = [this]() -> Result<std::shared_ptr<const std::vector<Prefix>>> {
+      if (!inside_known_) return fail("not known");
+      return std::make_shared<const std::vector<Prefix>>(inside_);
+    };
     resolver_.reset();
     loop_ = std::move(*EventLoop::make());
     resolver_ = std::make_unique<Resolver>(
@@ -69,6 +72,7 @@ protected:
 
   Resolver::Settings settings_;
   std::vector<Prefix> inside_;
+  bool inside_known_ = true;
   std::unique_ptr<FakeDns> fake_;
   std::unique_ptr<EventLoop> loop_;
   std::vector<ResolveRecord> records_;
@@ -137,6 +141,13 @@ TEST_F(ResolverTest, ANetworkOfThisMachineIsInsideAlthoughPublic) {
   start(FakeDns::zone({{"neighbour.test", {"93.184.216.34", "8.8.8.8"}}}));
   EXPECT_EQ(ask("neighbour.test").addresses(), Addresses{"8.8.8.8"});
   EXPECT_NE(records_.at(0).refused.find("network of this machine"), std::string::npos);
+}
+
+TEST_F(ResolverTest, NothingIsGivenOutWhileTheMachinesNetworksAreUnknown) {
+  inside_known_ = false;
+  start(FakeDns::zone({{"a.test", {"93.184.216.34"}}}));
+  EXPECT_TRUE(ask("a.test").addresses().empty());
+  EXPECT_NE(records_.at(0).refused.find("cannot be read"), std::string::npos);
 }
 
 TEST_F(ResolverTest, OnlyTheInwardRecordsOfAnAnswerAreLeftOut) {
