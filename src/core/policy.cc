@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/credentials.h"
+
 namespace nd7 {
 namespace {
 
@@ -132,14 +134,13 @@ const Rule* explicit_rule(const Policy& policy, const FileAction& action, Effect
   return best;
 }
 
-// The longest built-in rule of these effects that matches; allow wins a tie.
+// The most specific built-in rule of these effects that matches; allow wins a tie.
 const Rule* builtin_rule(const Policy& policy, const FileAction& action,
                          std::initializer_list<Effect> effects) {
   const Rule* best = nullptr;
   const auto weight = [](const Rule& rule) {
     const bool allows = rule.effect == Effect::allow_read || rule.effect == Effect::allow_write;
-    return std::pair(rule.path.size() + (rule.shape == Shape::suffix ? rule.scope.size() : 0),
-                     allows);
+    return std::pair(rule_depth(rule), allows);
   };
   for (const Rule& rule : policy.rules) {
     if (is_explicit(rule) ||

@@ -1,6 +1,7 @@
 // What all handlers of the gate share: services and the session's own tables.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,6 +48,13 @@ private:
   std::set<ObjectId> ids_;
 };
 
+// A `.git` file that somebody is writing: unnamed until it was judged (gate/judged.h).
+struct PendingPointer {
+  std::shared_ptr<Fd> file, parent;
+  std::string leaf;
+  unsigned mode = 0;
+};
+
 struct SessionFacts {
   std::string id;
   std::string hook_socket;       // real path of the hook socket
@@ -80,7 +88,8 @@ struct Context {
   std::map<ObjectId, std::string> bound;   // unix sockets bound by path
   std::set<std::string> abstract_bound;    // "@name" bound by the session
   std::set<int> shm_ids, sem_ids, msg_ids; // System V objects the session made
-  std::map<std::string, std::string> pending_pointers;  // .git files waiting to be judged
+  std::map<std::string, PendingPointer> pending_pointers;  // .git files waiting to be judged
+  std::atomic<bool> pointers_wait{false};
 
   std::function<bool(pid_t)> in_session;   // Tracees::belongs, kept here to be pointed to
   std::atomic<bool> capabilities_differ{false};

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/judged.h"
 #include "os/remote.h"
 
 namespace nd7 {
@@ -128,6 +129,7 @@ Result<std::shared_ptr<Call>> Gate::decode(const seccomp_notif& notification) {
   if (!process.pending_exec.empty() && call->row->family != Family::exec)
     confirm_exec(c, process);
   call->policy = c.policy.now();
+  settle_pointers(c, *call->policy, process);
   call->caller = {call->tracee->tid, process.pid, call->tracee->proc.get(),
                   call->tracee->pidfd.get(), &c.in_session};
   return call;

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "core/chain.h"
 #include "core/credentials.h"
+#include "core/guarded.h"
 #include "gate/control_server.h"
 #include "gate/exec_trees.h"
 #include "gate/syscalls.h"
@@ -107,15 +108,35 @@ Result<> check_project(const PlanInput& input, const Facts& facts,
   return {};
 }
 
-Rule make_rule(Effect effect, Shape shape, std::string path, std::string reason,
-               std::string scope = {}, Judge judge = Judge::none) {
-  Rule out;
-  out.effect = effect;
-  out.shape = shape;
-  out.path = std::move(path);
-  out.scope = std::move(scope);
-  out.reason = std::move(reason);
-  out.judge = judge;
+WriteInput write_input(const PlanInput& input, const Facts& facts) {
+  WriteInput out;
+  out.homes = {facts.home};
+  if (!input.places.passwd_home.empty() && input.places.passwd_home != facts.home)
+    out.homes.push_back(input.places.passwd_home);
+  out.project = facts.project;
+  out.claude_dir = facts.claude_dir;
+  out.claude_json = variable(input.environment, "CLAUDE_CONFIG_DIR").empty()
+                        ? facts.home + "/.claude.json"
+                        : facts.claude_dir + "/.claude.json";
+  out.codex_dir = facts.codex_dir;
+  out.agent = input.agent;
+  out.uid = geteuid();
+  out.tmp = facts.tmp;
+  out.cache = facts.cache;
+  for (const std::string& own : {input.places.state, input.places.config, input.places.runtime})
+    out.own_places.push_back(resolved(own));
+  out.program_files = input.program.files;
+  out.program_trees = input.program.packages;
+  for (const std::string& package : input.program.packages) {
+    // A launcher's platform packages lie beside it: node_modules/@scope/name-linux-x64.
+    const std::size_t slash = package.rfind('/');
+    auto names = os::list_directory(package.substr(0, slash));
+    for (const std::string& name : names ? *names : std::vector<std::string>{})
+      if (name.starts_with(package.substr(slash + 1)))
+        out.program_trees.push_back(package.substr(0, slash + 1) + name);
+  }
+  out.program_files.push_back(input.nd7);
+  out.agent_commands = input.agent_commands;
   return out;
 }
 
@@ -209,18 +230,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   policy.rules = credential_rules(credential_input(input, *facts));
   if (auto ok = check_project(input, *facts, policy.rules); !ok) return std::unexpected(ok.error());
 
-  for (const std::string& own : {input.places.state, input.places.config, input.places.runtime})
-    policy.rules.push_back(make_rule(Effect::never_read, Shape::subtree, resolved(own),
-                                     "nd7's own records and rules"));
-  const auto grant = [&](const std::string& path, const char* reason) {
-    policy.rules.push_back(make_rule(Effect::allow_write, Shape::subtree, path, reason));
-  };
-  grant(facts->project, "the project");
-  grant(facts->tmp, "private temporary files");
-  grant(facts->cache, "private caches of package managers");
-  for (const char* place : {"/tmp", "/var/tmp", "/dev/shm"})
-    policy.rules.push_back(
-        make_rule(Effect::own_write, Shape::subtree, place, "only what this session made"));
+  for (Rule& rule : write_rules(write_input(input, *facts))) policy.rules.push_back(std::move(rule));
   if (auto ok = add_options(input, policy); !ok) return std::unexpected(ok.error());
   name_objects(policy);
 

@@ -26,6 +26,7 @@
 #include "gate/gate.h"
 #include "gate/hook_server.h"
 #include "os/fd_passing.h"
+#include "os/remote.h"
 
 namespace nd7 {
 namespace {
@@ -210,13 +211,15 @@ Result<> Session::start() {
   c.in_session = [this](pid_t pid) { return tracees_.belongs(pid); };
   if (plan_.agent == "none")
     recorder_->on_refusal = [this](const Process& process, const Refusal& refusal) {
-      // No hooks to speak through: one line on the program's own standard error.
-      const Fd error_output(::open(fmt::format("/proc/{}/fd/2", process.pid).c_str(),
-                                   O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+      // No hooks to speak through: one line on the program's own standard error, through its own
+      // description, so that offsets stay shared; never if that could block.
+      auto error_output = os::take_fd(process.pidfd.get(), 2);
       if (!error_output) return;
+      pollfd room{error_output->get(), POLLOUT, 0};
+      if (poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
       const std::string line =
           tell_line({refusal.operation, refusal.object, refusal.rule, refusal.open_with, 1});
-      (void)!::write(error_output.get(), line.data(), line.size());
+      (void)!::write(error_output->get(), line.data(), line.size());
     };
   gate_ = std::make_unique<Gate>(c, *inflight_);
   control_server_ = std::make_unique<ControlServer>(c);
