@@ -79,7 +79,10 @@ bool from_end_entry(const std::string& file, Summary& summary) {
       auto counts = scan_json_object(entry.body.find("counts"));
       if (!counts) return true;
       for (const JsonObject::Member& member : counts->members()) {
-        summary.counts[member.key] = static_cast<std::uint64_t>(counts->integer(member.key));
+        // The end entry counts "writes", entries are of kind "write".
+        std::string kind = member.key;
+        if (find_kind(kind) == nullptr && kind.ends_with('s')) kind.pop_back();
+        summary.counts[kind] = static_cast<std::uint64_t>(counts->integer(member.key));
       }
       summary.refused = static_cast<std::uint64_t>(entry.body.integer("refused"));
       summary.last_ns = entry.ts;

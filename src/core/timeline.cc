@@ -58,6 +58,12 @@ private:
   const std::string& project_;
 };
 
+std::string tilde_of(const std::string& path, const std::string& home) {
+  if (home.empty() || !path.starts_with(home)) return path;
+  return path.size() == home.size() || path[home.size()] == '/' ? "~" + path.substr(home.size())
+                                                                : path;
+}
+
 std::string joined(const std::vector<std::string>& texts, std::string_view between) {
   std::string out;
   for (const std::string& text : texts) out += (out.empty() ? "" : std::string(between)) + text;
@@ -158,12 +164,12 @@ std::string counts_text(const JsonObject& body) {
   return text;
 }
 
-void nd7_row(const Entry& entry, const Words& w, Row& row) {
+void nd7_row(const Entry& entry, const Words& w, const std::string& home, Row& row) {
   const JsonObject& body = entry.body;
   if (entry.kind == "start") {
-    const std::string agent = w.text("agent");
-    row.text = fmt::format("{} in {} (nd7 {}, kernel {})", w.command(),
-                           path_member(body, "project"), w.any("nd7_version"), w.any("kernel"));
+    const std::string project = path_member(body, "project");
+    row.text = w.command() + " in " + tilde_of(project, home);
+    row.details.push_back(fmt::format("nd7 {}, kernel {}", w.any("nd7_version"), w.any("kernel")));
     for (const std::string& missing : texts_member(body, "not_enforced")) {
       row.notes.push_back("not enforced: " + missing);
     }
@@ -238,7 +244,7 @@ Row row_of(const Entry& entry, const std::string& home, const std::string& proje
     break;
   }
   case Voice::nd7:
-    nd7_row(entry, w, row);
+    nd7_row(entry, w, home, row);
     break;
   case Voice::other:
     row.text = entry.body_text;

@@ -69,7 +69,7 @@ std::string row_text(const Row& row, const TextOptions& options, unsigned depth)
   const std::size_t width =
       std::max(options.columns > used ? options.columns - used : 0, text_columns_min);
   if (row.kind.empty()) {
-    const std::string line = margin + "  " + visible(fold_text(row));
+    const std::string line = margin + "  (" + visible(fold_text(row)) + ")";
     return tinted(Tint::dim, shorten(line, options.columns), options.color) + "\n";
   }
   const Look look = look_of(row);
@@ -104,7 +104,9 @@ std::string row_text(const Row& row, const TextOptions& options, unsigned depth)
     if (row.open_with.empty()) {
       more("no grant opens this", "", Tint::plain);
     } else {
-      more("allow it: ", row.open_with, Tint::green);
+      // Not wrapped: it is there to be copied.
+      const std::string command = "allow it: " + visible(row.open_with);
+      out += continued + tinted(Tint::green, command, options.color) + "\n";
     }
   }
   for (const std::string& note : row.notes) more("", note, Tint::yellow);
