@@ -130,11 +130,9 @@ Summary summarize(const SessionInfo& session) {
   summary.started_ns = session.started_ns;
   read_meta(session, summary);
   const std::string file = session.directory + "/" + std::string(log_format::events_name);
-  if (session.running || !from_end_entry(file, summary)) {
-    if (auto read = from_all_entries(file, session, summary); !read) {
-      summary.state = session.running ? "running" : "torn";
-    }
-  }
+  // The lock is still held for a moment after the end entry, while the log is synced.
+  if (from_end_entry(file, summary)) return summary;
+  if (auto read = from_all_entries(file, session, summary); !read) summary.state = "torn";
   if (session.running) {
     summary.state = "running";
     summary.last_ns = system_clock().wall_ns();

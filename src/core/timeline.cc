@@ -158,7 +158,12 @@ std::string counts_text(const JsonObject& body) {
   std::string text;
   if (auto counts = scan_json_object(body.find("counts"))) {
     for (const JsonObject::Member& member : counts->members()) {
-      if (member.value != "0") text += fmt::format(", {} {}", member.value, member.key);
+      if (member.value == "0") continue;
+      std::string kind = member.key; // "writes" counts entries of kind "write"
+      if (kind.ends_with('s')) kind.pop_back();
+      const auto count = static_cast<std::uint64_t>(counts->integer(member.key));
+      text += ", " + (find_kind(kind) != nullptr ? counted(count, kind)
+                                                 : fmt::format("{} {}", count, member.key));
     }
   }
   return text;

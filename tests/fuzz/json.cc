@@ -1,0 +1,62 @@
+// The JSON scanner against nlohmann's: what ours accepts, theirs accepts with the same values; what
+// theirs accepts and ours does not is one of the four things ours refuses on purpose.
+#include "base/json.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+void check(bool holds) {
+  if (!holds) std::abort();
+}
+
+bool refused_on_purpose(const std::string& error, std::string_view bytes) {
+  return error.find("duplicate key") != std::string::npos ||
+         error.find("nested too deep") != std::string::npos ||
+         error.find("expected an object") != std::string::npos || // theirs takes any value
+         bytes.starts_with("\xef\xbb\xbf");                       // and a byte order mark
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto object = nd7::scan_json_object(bytes);
+  const bool theirs = nlohmann::json::accept(bytes);
+  if (!object) {
+    check(!theirs || refused_on_purpose(object.error().text, bytes));
+  } else {
+    check(theirs);
+    const auto other = nlohmann::json::parse(bytes);
+    check(other.size() == object->members().size());
+    nd7::JsonWriter again;
+    for (const auto& member : object->members()) {
+      check(other.contains(member.key));
+      const auto& value = other[member.key];
+      if (value.is_string()) check(object->text(member.key) == value.get<std::string>());
+      if (value.is_number_integer() && !value.is_number_unsigned()) {
+        check(object->integer(member.key) == value.get<std::int64_t>());
+      }
+      if (value.is_array()) {
+        const auto elements = nd7::scan_json_array(member.value);
+        check(elements.has_value() && elements->size() == value.size());
+      }
+      again.raw(member.key, member.value);
+    }
+    // What is written from the spans scans to the same members.
+    const std::string text = again.finish();
+    const auto second = nd7::scan_json_object(text);
+    check(second.has_value() && second->members().size() == object->members().size());
+  }
+  const std::string quoted = nd7::json_quote(bytes);
+  check(nlohmann::json::accept(quoted));
+  if (nd7::is_utf8(bytes)) {
+    check(nd7::json_unquote(quoted) == bytes);
+    check(nlohmann::json::parse(quoted).get<std::string>() == bytes);
+  }
+  check(nd7::base64_decode(nd7::base64(bytes)) == bytes);
+  nd7::json_unquote(bytes);
+  nd7::base64_decode(bytes);
+  return 0;
+}
