@@ -43,24 +43,13 @@ std::string absolute(const Places& places, const std::string& text) {
   if (path == "~" || path.starts_with("~/")) path = places.home + path.substr(1);
   char cwd[PATH_MAX];
   if (getcwd(cwd, sizeof cwd) == nullptr) cwd[0] = 0;
-  std::string head = os::lexical_join(cwd, path), tail;
   // Links before dot-dot: what the person means is where the kernel would go.
   if (char* real = ::realpath(path.c_str(), nullptr)) {
-    head = real;
+    std::string out = real;
     std::free(real);
-    return head;
+    return out;
   }
-  while (head.size() > 1) {
-    if (char* real = ::realpath(head.c_str(), nullptr)) {
-      std::string out = std::string(real) == "/" ? "" : real;
-      std::free(real);
-      return out + tail;
-    }
-    const std::size_t slash = head.rfind('/');
-    tail = head.substr(slash) + tail;
-    head.resize(slash);
-  }
-  return tail.empty() ? "/" : tail;
+  return os::resolved_as_far(os::lexical_join(cwd, path));
 }
 
 int change(const Usage& usage, bool allow, int argc, char** argv) {

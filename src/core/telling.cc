@@ -56,7 +56,7 @@ std::string tell_line(const Told& refusal) {
 
 std::string tell(const std::vector<Told>& refusals) {
   if (refusals.empty()) return {};
-  std::string out = "nd7, the sandbox this session runs in, refused:\n";
+  std::string out = "the sandbox this session runs in refused:\n";
   std::string advice;
   bool any_grant = false;
   std::size_t shown = 0;

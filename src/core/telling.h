@@ -17,7 +17,8 @@ struct Told {
 
 inline constexpr std::size_t told_bytes_max = 1900;
 
-// Empty for no refusals. Control characters in names are shown, never sent.
+// Empty for no refusals. Control characters in names are shown, never sent. The speaker ("nd7: ")
+// is put in front by agents/.
 std::string tell(const std::vector<Told>& refusals);
 // The one line for an agent without hooks, with a newline.
 std::string tell_line(const Told& refusal);

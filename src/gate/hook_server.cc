@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "core/telling.h"
+#include "gate/gate.h"
 
 namespace nd7 {
 namespace {
@@ -73,6 +74,24 @@ bool HookServer::from_agent(pid_t pid) {
   return false;
 }
 
+// Codex has no event after a patch that failed, so what will be refused is said before: the model
+// reads it together with the failure.
+std::vector<Told> HookServer::foreseen(const std::string& agent, const Intent& intent) {
+  std::vector<Told> out;
+  if (agent != "codex" || intent.kind != "tool_call") return out;
+  const auto policy = c_.policy.now();
+  for (const std::string& path : intent.paths) {
+    os::Place place;
+    place.real = os::resolved_as_far(path);
+    place.exists = lstat(place.real.c_str(), &place.st) == 0;
+    const Verdict verdict = decide(*policy, action_of(c_, *policy, Access::write, place));
+    if (verdict.allowed() || verdict.decision == Decision::judge) continue;
+    out.push_back({"write", place.real, verdict.rule, verdict.open_with, 1});
+    c_.recorder.told_before(place.real);
+  }
+  return out;
+}
+
 void HookServer::serve(Fd connection) {
   pid_t pid = 0;
   {
@@ -112,7 +131,7 @@ void HookServer::serve(Fd connection) {
     if (intent.kind == "tool_call") c_.joins.announce(intent);
     // Only an event that takes text may use up what is to be told.
     if (!port_.answer(agent, intent.event, "?").empty()) {
-      std::vector<Told> told;
+      std::vector<Told> told = foreseen(agent, intent);
       for (const Refusal& refusal : c_.recorder.take_untold())
         told.push_back({refusal.operation, refusal.object, refusal.rule, refusal.open_with,
                         refusal.times});

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "core/telling.h"
 #include "gate/context.h"
 #include "gate/supervisor.h"
 
@@ -21,6 +22,7 @@ public:
 
 private:
   bool from_agent(pid_t pid);
+  std::vector<Told> foreseen(const std::string& agent, const Intent& intent);
   Context& c_;
   const HookPort& port_;
   std::string note_;

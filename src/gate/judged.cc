@@ -75,7 +75,7 @@ Answer rename_onto_judged(Context& c, Worker& w, Call& call, const os::Place& fr
   if (verdict.judge == Judge::git_pointer) {
     return refuse_judged(c, call, to, "rename", verdict.rule, open_with);
   }
-  const Judgement judgement = judge_change(verdict.judge, old, *fresh);
+  const Judgement judgement = judge_change(verdict.judge, old, *fresh, {to.real, call.policy->project});
   if (!judgement.ok) return refuse_judged(c, call, to, "rename", judgement.rule, open_with);
   // keep: the pre-image of what is replaced belongs here.
   w.inflight->begin(w.slot, call.name(), to.real);

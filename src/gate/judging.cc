@@ -152,10 +152,14 @@ Answer deny(Context& c, Call& call, const os::Place& place, std::string_view wou
     c.recorder.append(call.process(), would, body);
     return Answer::error(own_error);
   }
+  // The agent's own housekeeping in its guarded places is nothing the model asked for.
+  const bool housekeeping = verdict.rule.starts_with("guarded: ~/.") &&
+                            call.process().join.call.empty() &&
+                            c.joins.of_own_write(place.real).call.empty();
   c.recorder.refuse(
       call.process(), call.name(), would, place.real, verdict,
       [&](JsonWriter& body) { body.path("path", place.real); },
-      is_quiet(*call.policy, place.real, would));
+      housekeeping || is_quiet(*call.policy, place.real, would));
   return Answer::error(EACCES);
 }
 

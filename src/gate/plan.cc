@@ -30,19 +30,6 @@ std::string real_path(const std::string& path) {
   return out;
 }
 
-// Resolved as far as it exists, the rest by text: a grant may name what will be made.
-std::string resolved(const std::string& path) {
-  std::string head = path, tail;
-  while (head.size() > 1) {
-    const std::string real = real_path(head);
-    if (!real.empty()) return (real == "/" ? "" : real) + tail;
-    const std::size_t slash = head.rfind('/');
-    tail = head.substr(slash) + tail;
-    head.resize(slash);
-  }
-  return path;
-}
-
 std::string variable(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment)
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
@@ -54,7 +41,7 @@ std::string variable(const std::vector<std::string>& environment, std::string_vi
 std::string person_path(const PlanInput& input, const std::string& text) {
   std::string path = text;
   if (path == "~" || path.starts_with("~/")) path = input.places.home + path.substr(1);
-  return resolved(os::lexical_join(input.cwd, path));
+  return os::resolved_as_far(os::lexical_join(input.cwd, path));
 }
 
 struct Facts {
@@ -70,8 +57,8 @@ Result<Facts> find_facts(const PlanInput& input) {
   if (out.project.empty()) return os_error(input.cwd);
   const auto agent_dir = [&](const char* name, const char* otherwise) {
     const std::string given = variable(input.environment, name);
-    return given.empty() ? resolved(out.home + otherwise)
-                         : resolved(os::lexical_join(input.cwd, given));
+    return given.empty() ? os::resolved_as_far(out.home + otherwise)
+                         : os::resolved_as_far(os::lexical_join(input.cwd, given));
   };
   out.claude_dir = agent_dir("CLAUDE_CONFIG_DIR", "/.claude");
   out.codex_dir = agent_dir("CODEX_HOME", "/.codex");
@@ -124,7 +111,7 @@ WriteInput write_input(const PlanInput& input, const Facts& facts) {
   out.tmp = facts.tmp;
   out.cache = facts.cache;
   for (const std::string& own : {input.places.state, input.places.config, input.places.runtime})
-    out.own_places.push_back(resolved(own));
+    out.own_places.push_back(os::resolved_as_far(own));
   out.program_files = input.program.files;
   out.program_trees = input.program.packages;
   for (const std::string& package : input.program.packages) {
@@ -147,7 +134,7 @@ CredentialInput credential_input(const PlanInput& input, const Facts& facts) {
     out.homes.push_back(input.places.passwd_home);
   const auto directory = [&](const char* name, std::vector<std::string>& into) {
     if (const std::string given = variable(input.environment, name); given.starts_with('/'))
-      into.push_back(resolved(given));
+      into.push_back(os::resolved_as_far(given));
   };
   directory("XDG_CONFIG_HOME", out.config_dirs);
   directory("XDG_DATA_HOME", out.data_dirs);

@@ -93,13 +93,13 @@ void Recorder::refuse(Process& process, std::string_view op, std::string_view wo
     const auto key = std::pair(std::string(would), std::string(object));
     if (const auto at = known_.find(key); at != known_.end()) {
       refusals_[at->second].times++;
-      refusals_[at->second].untold = true;
+      refusals_[at->second].untold = told_before_.erase(at->first.second) == 0;
       return;
     }
     if (refusals_.size() >= distinct_refusals_max) return;
     known_[key] = refusals_.size();
     refusals_.push_back({std::string(would), std::string(object), verdict.rule, verdict.open_with,
-                         seq, 1, true});
+                         seq, 1, told_before_.erase(key.second) == 0});
     told = refusals_.back();
   }
   if (on_refusal) on_refusal(process, told);
@@ -114,6 +114,11 @@ std::vector<Refusal> Recorder::take_untold() {
     out.push_back(refusal);
   }
   return out;
+}
+
+void Recorder::told_before(const std::string& object) {
+  const std::lock_guard hold(lock_);
+  told_before_.insert(object);
 }
 
 std::vector<Refusal> Recorder::all_refusals() {

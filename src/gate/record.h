@@ -59,6 +59,8 @@ public:
   // Refusals that happened since they were last told, oldest first; told afterwards.
   std::vector<Refusal> take_untold();
   std::vector<Refusal> all_refusals();
+  // This object's refusal was told before it happened (an agent whose result hook does not come).
+  void told_before(const std::string& object);
   // Called for each distinct refusal, e.g. to wake `show --follow` readers or print a line.
   std::function<void(const Process&, const Refusal&)> on_refusal;
   Counts counts;
@@ -70,6 +72,7 @@ private:
   std::atomic<bool> failed_{false};
   std::mutex lock_;
   std::deque<Refusal> refusals_;
+  std::set<std::string> told_before_;
   std::map<std::pair<std::string, std::string>, std::size_t> known_;  // distinct -> index
 };
 

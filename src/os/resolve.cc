@@ -1,6 +1,7 @@
 #include "os/resolve.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <deque>
 #include <vector>
 
@@ -74,6 +75,22 @@ bool is_procfs(int fd, const struct stat& st) {
   if (major(st.st_dev) != 0) return false;
   struct statfs fs{};
   return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+std::string resolved_as_far(const std::string& path) {
+  std::string head = path, tail;
+  while (head.size() > 1) {
+    if (char* real = ::realpath(head.c_str(), nullptr)) {
+      std::string out = std::string_view(real) == "/" ? "" : real;
+      std::free(real);
+      return out + tail;
+    }
+    const std::size_t slash = head.rfind('/');
+    if (slash == std::string::npos) return path;
+    tail = head.substr(slash) + tail;
+    head.resize(slash);
+  }
+  return tail.empty() ? "/" : tail;
 }
 
 bool is_below(std::string_view path, std::string_view root) {

@@ -91,6 +91,9 @@ private:
 // Joins a path to an absolute base and takes out ".", ".." and doubled slashes, by text.
 std::string lexical_join(std::string_view base, std::string_view path);
 bool is_below(std::string_view path, std::string_view root);
+// Links resolved as far as the path exists, the rest kept as text: for names in rules and questions,
+// never for an operation.
+std::string resolved_as_far(const std::string& path);
 // Does this object lie on a procfs? `st` is its fstat: devices with a major number are not asked.
 bool is_procfs(int fd, const struct stat& st);
 
