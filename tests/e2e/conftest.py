@@ -88,9 +88,11 @@ def place(account, tools):
     if tools.nd7 is None:
         pytest.fail("no nd7 at %s: build it, or set ND7" % places.nd7_source())
     place = places.Place(account, tools)
-    yield place
-    place.close()
-    assert place.changed() == [], "changed outside the project"
+    with place.bystander():
+        yield place
+        place.close()
+    changed = place.changed()
+    assert not changed, "changed outside the project:\n" + "\n".join(changed)
     if place.session_ids():
         verified = place.nd7("verify", "--all")
         assert verified.status == 0, verified

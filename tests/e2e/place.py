@@ -6,6 +6,7 @@ a project that is a git repository. Programs run in a clean environment, `nd7 ru
 not; the log of the session is read from its file.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -263,6 +264,17 @@ class Place:
         path.mkdir()
         os.chown(path, self.account.uid, self.account.gid)
 
+    @contextlib.contextmanager
+    def bystander(self):
+        """A process outside that must live through the test."""
+        process = self.popen(["sleep", "3000"], cwd=self.home, stdin=subprocess.DEVNULL)
+        yield process
+        ended = process.poll()
+        if ended is None:
+            process.kill()
+            process.wait()
+        assert ended is None, "a process outside was ended: %r" % ended
+
     def write(self, name, text, mode=0o644):
         """A file of the account below its home (or at an absolute path)."""
         path = self.home / name
@@ -330,6 +342,8 @@ class Place:
         made = self.session_ids() - before
         assert len(made) <= 1, made
         ran.session = Log(self, made.pop()) if made else None
+        if ran.session:
+            ran.session.settle()
         return ran
 
     def start(self, argv, *options, **kw):
@@ -358,6 +372,19 @@ class Log:
     def __init__(self, place, session_id):
         self.place, self.id = place, session_id
         self.directory = place.state / "sessions" / session_id
+
+    def settle(self):
+        """Waits for the writer to let go: the program's status comes before the last sync."""
+        def free():
+            try:
+                with open(self.directory / "lock", "rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return True
+            except FileNotFoundError:
+                return True
+            except OSError:
+                return False
+        wait_for(free, 10, "the log's lock")
 
     def entries(self, kind=None):
         path = self.directory / "events.ndjson"
@@ -412,6 +439,7 @@ class Session(Log):
         except subprocess.TimeoutExpired:
             self.end()
             raise AssertionError("the session did not end: %s" % self.ran()) from None
+        self.settle()
         return self.ran()
 
     def wait_out(self, text, timeout=20):
@@ -435,7 +463,9 @@ class World:
         if self.path.exists():
             shutil.rmtree(self.path)
         place._directory(self.path)
-        secret = place.write(".ssh/id_ed25519", place.token(".ssh/id_ed25519") + "\n", 0o600)
+        secret = place.home / ".ssh" / "id_ed25519"
+        if not secret.exists():  # a victim moved it away natively
+            place.write(".ssh/id_ed25519", place.token(".ssh/id_ed25519") + "\n", 0o600)
         self.process = place.popen(
             [place.tools.victims, "hold", self.path], cwd=self.path,
             env={"VICTIM_SECRET": str(secret), "HOLD_TOKEN": place.token("hold")},

@@ -1,5 +1,5 @@
 // The JSON scanner against nlohmann's: what ours accepts, theirs accepts with the same values; what
-// theirs accepts and ours does not is one of the four things ours refuses on purpose.
+// theirs accepts and ours does not is one of the things ours refuses on purpose.
 #include "base/json.h"
 
 #include <cstdlib>

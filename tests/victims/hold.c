@@ -69,6 +69,19 @@ static int inet_socket(int family, int type, int* port) {
   return fd;
 }
 
+/* The address other machines may reach this one at: 0.0.0.0 when there is none. Nothing is sent. */
+static const char* reachable_address(void) {
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
+  to.sin_addr.s_addr = inet_addr("198.51.100.1");
+  socklen_t length = sizeof to;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (connect(fd, (struct sockaddr*)&to, length) != 0 ||
+      getsockname(fd, (struct sockaddr*)&to, &length) != 0)
+    to.sin_addr.s_addr = 0;
+  close(fd);
+  return inet_ntoa(to.sin_addr);
+}
+
 static void make_file(const char* path, const char* text) {
   need(write_file(path, text), path);
 }
@@ -168,10 +181,11 @@ int hold(void) {
             format("pid=%d\nsecret=%s\nshared=%s\nsemaphore=%s\ntemporary=%s\nqueue=%s\nkey=%d\n"
                    "shm=%d\nsem=%d\nmsg=%d\nmemfd=%d\npipe=%d\nfile=%d\ndirectory=%d\npts=%s\n"
                    "master=%d\nabstract=%s\ntcp=%d\ntcp6=%d\nudp=%d\nbuffer=%p\nstream_fd=%d\n"
-                   "queue_made=%d\n",
+                   "queue_made=%d\naddress=%s\n",
                    me, secret, shared, semaphore, temporary, queue, key, shm, set, msg, memory,
                    pipe_ends[0], file, directory, slave_name, master, abstract + 1, tcp_port,
-                   tcp6_port, udp_port, (void*)buffer, stream, mq != (mqd_t)-1));
+                   tcp6_port, udp_port, (void*)buffer, stream, mq != (mqd_t)-1,
+                   reachable_address()));
   printf("ready\n");
   fflush(stdout);
 

@@ -299,11 +299,16 @@ static int new_privileges(void) {
 static int capabilities(void) {
   FILE* file = fopen("/proc/self/status", "r");
   char line[256];
-  unsigned long long bounding = 0;
-  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+  unsigned long long bounding = 0, effective = 0, permitted = 0;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
     sscanf(line, "CapBnd: %llx", &bounding);
-  /* CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID */
-  return (bounding & ~0x1fULL) != 0 ? worked : says_refused(EPERM);
+    sscanf(line, "CapEff: %llx", &effective);
+    sscanf(line, "CapPrm: %llx", &permitted);
+  }
+  /* CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID. An ordinary user cannot narrow the
+   * bounding set; without new privileges it gives nothing. */
+  const unsigned long long held = effective | permitted | (geteuid() == 0 ? bounding : 0);
+  return (held & ~0x1fULL) != 0 ? worked : says_refused(EPERM);
 }
 
 /* Administration, with arguments that do nothing. */
@@ -460,7 +465,7 @@ const struct victim kernel_victims[] = {
     {"second-listener", "seccomp", "EBUSY", by_filter, second_listener},
     {"not-dumpable", "prctl", "EPERM", by_filter | quiet, not_dumpable},
     {"new-privileges", "prctl", "EPERM", by_filter, new_privileges},
-    {"capabilities", "", "EPERM", by_filter, capabilities},
+    {"capabilities", "", "EPERM", by_filter | needs_root, capabilities},
     {"capset", "capset", "EPERM", needs_root, do_capset},
     {"acct", "acct", "EPERM", by_filter | needs_root, do_acct},
     {"swapon", "swapon", "EPERM", by_filter | needs_root, do_swapon},

@@ -132,10 +132,6 @@ static int do_prlimit(void) {
   const struct rlimit limit = {0, 0};
   return outcome(syscall(SYS_prlimit64, outside(), RLIMIT_CORE, &limit, NULL));
 }
-static int prlimit_read(void) {
-  struct rlimit limit;
-  return outcome(syscall(SYS_prlimit64, outside(), RLIMIT_NOFILE, NULL, &limit));
-}
 static int do_setpriority(void) {
   return outcome(setpriority(PRIO_PROCESS, (id_t)outside(), 7));
 }
@@ -258,11 +254,13 @@ static int supervisor_descriptors(void) {
 }
 static int supervisor_fds(void) {
   const pid_t pid = need_supervisor();
+  int error = ENOENT;
   for (int i = 0; i < 256; ++i) {
     const int fd = open(format("/proc/%d/fd/%d", pid, i), O_RDONLY | O_NONBLOCK);
     if (fd >= 0) return worked;
+    if (errno != ENOENT) error = errno;
   }
-  return says_refused(errno);
+  return says_refused(error);
 }
 static int supervisor_memory(void) {
   return outcome(open(format("/proc/%d/mem", need_supervisor()), O_RDWR));
@@ -307,7 +305,6 @@ const struct victim process_victims[] = {
     {"set-owner-ioctl", "ioctl", NOT_YOURS, quiet, set_owner_ioctl},
     {"set-owner-spgrp", "ioctl", NOT_YOURS, quiet, set_owner_spgrp},
     {"prlimit", "prlimit64", NOT_YOURS, by_gate, do_prlimit},
-    {"prlimit-read", "prlimit64", NOT_YOURS, by_gate, prlimit_read},
     {"setpriority", "setpriority", NOT_YOURS, by_gate, do_setpriority},
     {"setpriority-group", "setpriority", NOT_YOURS, quiet, setpriority_group},
     {"setpriority-user", "setpriority", NOT_YOURS, needs_user | quiet, setpriority_user},

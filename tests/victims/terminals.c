@@ -118,7 +118,7 @@ const struct victim terminal_victims[] = {
     {"tioccons", "ioctl", "EPERM", by_filter, tioccons},
     {"pts-write", "openat", "EACCES", by_gate, other_write},
     {"pts-read", "openat", "EACCES", by_gate, other_read},
-    {"pts-mode", "chmod", "EACCES", by_gate, other_mode},
+    {"pts-mode", "chmod", "EACCES EPERM", by_gate, other_mode},
     {"pts-link", "openat", "EACCES", by_gate, other_link},
     {"pts-fd", "openat", "EACCES EPERM", by_gate, other_fd},
     {"console", "openat", "EACCES", by_gate | needs_root, console_device},
