@@ -38,8 +38,8 @@ struct PolicyEntry {
 // The tables of one place of the file: the top, one [project."..."], one [profile.NAME].
 struct PolicyTables {
   std::vector<PolicyEntry> write, deny_write, read, deny_read;
-  std::optional<std::vector<PolicyEntry>> hosts;  // absent: any host on 443
-  std::optional<bool> dns_hosts_only;             // dns = "hosts"
+  std::optional<std::vector<PolicyEntry>> hosts; // absent: any host on 443
+  std::optional<bool> dns_hosts_only;            // dns = "hosts"
   std::vector<PolicyEntry> ports, listen, pass;
   std::optional<std::uint64_t> keep_content_bytes;
   std::optional<bool> reads_exact;
@@ -49,27 +49,27 @@ struct PolicyTables {
 enum class PolicySource : std::uint8_t { policy_file, project_file, trusted_project_file };
 
 struct PolicyFile {
-  std::string name;  // for errors: the path as the person knows it
+  std::string name; // for errors: the path as the person knows it
   PolicySource source = PolicySource::policy_file;
   PolicyTables general;
-  std::vector<std::pair<std::string, PolicyTables>> projects;  // by the path as written
-  std::vector<std::pair<std::string, PolicyTables>> profiles;  // by name
+  std::vector<std::pair<std::string, PolicyTables>> projects; // by the path as written
+  std::vector<std::pair<std::string, PolicyTables>> profiles; // by name
 };
 
-// Errors read "FILE:LINE:COL: text": syntax, unknown keys (with the nearest known one), wrong types,
-// bad patterns, names and numbers, and what an unaccepted project file may not say.
+// Errors read "FILE:LINE:COL: text": syntax, unknown keys (with the nearest known one), wrong
+// types, bad patterns, names and numbers, and what an unaccepted project file may not say.
 Result<PolicyFile> parse_policy(std::string_view text, std::string name,
                                 PolicySource source = PolicySource::policy_file);
 
 struct PolicyContext {
-  std::string home;     // absolute
-  std::string project;  // absolute and resolved
-  std::string profile;  // empty: none
+  std::string home;    // absolute
+  std::string project; // absolute and resolved
+  std::string profile; // empty: none
 };
 
 // What the tables say beside the rules of a Policy.
 struct PolicySettings {
-  std::vector<std::string> pass;  // environment variables
+  std::vector<std::string> pass; // environment variables
   bool dns_hosts_only = false;
   std::uint64_t keep_content_bytes = 64 * 1024;
   bool reads_exact = false;
@@ -97,7 +97,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text);
 enum class GrantKind : std::uint8_t { write, read, deny_write, deny_read, host, port, listen };
 struct Grant {
   GrantKind kind = GrantKind::write;
-  std::string value;  // as it would stand in the list
+  std::string value; // as it would stand in the list
 };
 // The text of the policy file with one more entry in the general tables; all other bytes stay.
 // Unchanged when the entry is there already. Error: the text does not parse, the value is bad, the
@@ -108,4 +108,4 @@ Result<std::string> save_grant(std::string_view text, const std::string& name, c
 // The known word nearest to `word` by at most two slips, or empty.
 std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known);
 
-}  // namespace nd7
+} // namespace nd7
