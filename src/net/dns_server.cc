@@ -37,8 +37,7 @@ void answer_from_where_it_came(const msghdr& received, Datagram& datagram) {
     if (h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_PKTINFO) {
       in_pktinfo info;
       std::memcpy(&info, CMSG_DATA(h), sizeof info);
-      info.ipi_ifindex = 0;
-      info.ipi_spec_dst = info.ipi_addr;
+      info.ipi_ifindex = 0; // ipi_spec_dst holds the address that was asked
       *to = {CMSG_LEN(sizeof info), IPPROTO_IP, IP_PKTINFO};
       std::memcpy(CMSG_DATA(to), &info, sizeof info);
       datagram.control_size = CMSG_SPACE(sizeof info);

@@ -115,6 +115,15 @@ TEST_F(ResolverTest, TheTailOfACnameChainIsPinnedToTheNameAsked) {
   EXPECT_EQ(resolver_->name_of(*parse_address("93.184.216.34")), "www.test");
 }
 
+TEST_F(ResolverTest, AnAliasOfAnInwardNameIsNotGivenOutEither) {
+  start([](const FakeDns::Question& q) {
+    return std::vector{make_dns_answer(
+        q.query, dns::kNoError,
+        {{"www.test", dns::kCname, 60, "in.test", {}, 0}, FakeDns::record("in.test", "10.0.0.1")})};
+  });
+  EXPECT_TRUE(ask("www.test").answer->answers.empty());
+}
+
 class PointsInside : public ResolverTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(PointsInside, IsNotGivenOut) {
