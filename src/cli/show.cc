@@ -160,7 +160,7 @@ template <class Each> Result<> follow(LogReader& reader, const std::string& dire
       return true;
     });
     if (!read) return read;
-    if (finish_output(0) != 0) return {};
+    if (output_gone()) return {};
     if (ended || !running) return {};
     const timespec pause{0, follow_interval_ns};
     ::nanosleep(&pause, nullptr);

@@ -33,6 +33,11 @@ int finish_output(int status) {
   return status == 0 ? 2 : status;
 }
 
+bool output_gone() {
+  if (std::fflush(stdout) != 0 && output_error == 0) output_error = errno;
+  return output_error != 0;
+}
+
 void talk(std::string_view line) {
   fmt::print(stderr, "{}\n", line);
 }

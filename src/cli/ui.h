@@ -22,6 +22,8 @@ namespace nd7 {
 void print(std::string_view text);
 // Flushes stdout; a failure (full disk, but not a closed pipe) is said and turns 0 into 2.
 int finish_output(int status);
+// Flushes stdout; true when nobody reads it any more, or it cannot be written.
+bool output_gone();
 
 // One line on stderr as it is (for "nd7 run: ..."), and with the prefix.
 void talk(std::string_view line);

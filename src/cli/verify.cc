@@ -144,6 +144,38 @@ Result<Checked> check(const Target& target, const SignatureChecker& check_signat
   return checked;
 }
 
+const char* fault_words(FaultKind kind) {
+  switch (kind) {
+  case FaultKind::malformed:
+    return "a line that is no entry";
+  case FaultKind::unknown_version:
+    return "a format this nd7 does not know";
+  case FaultKind::changed:
+    return "changed bytes";
+  case FaultKind::transplanted:
+    return "transplanted from another session";
+  case FaultKind::missing:
+    return "missing entries";
+  case FaultKind::reordered:
+    return "reordered entries";
+  case FaultKind::duplicate:
+    return "a duplicate entry";
+  case FaultKind::unlinked:
+    return "does not follow the entry before it";
+  case FaultKind::after_end:
+    return "appended after the end";
+  case FaultKind::cut:
+    return "the end was cut off";
+  case FaultKind::head_disagrees:
+    return "the head disagrees";
+  case FaultKind::bad_checkpoint:
+    return "a checkpoint of another chain";
+  case FaultKind::bad_signature:
+    return "a wrong checkpoint signature";
+  }
+  return "broken";
+}
+
 const char* head_word(HeadState state) {
   switch (state) {
   case HeadState::missing:
@@ -205,7 +237,7 @@ std::string as_text(const Target& target, const Checked& checked, bool color) {
     const Fault& f = *checked.fault;
     const std::string verdict = r.checkable ? "broken" : "cannot be checked";
     out += fmt::format("{}: {} at entry {}: {}\n", visible(target.name),
-                       tinted(Tint::red, verdict, color), f.entry, fault_name(f.kind));
+                       tinted(Tint::red, verdict, color), f.entry, fault_words(f.kind));
     line("found", fmt::format("{} (line {}, byte {})", visible(f.detail), f.line, f.offset_bytes));
     line("bytes", r.entries == 0
                       ? std::string("nothing before that")
