@@ -1,4 +1,8 @@
 // ioctls by number: the user's terminal, and inode flags that a read-only descriptor may change.
+#include <algorithm>
+#include <csignal>
+#include <vector>
+
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/sockios.h>
@@ -40,7 +44,20 @@ Answer inode_flags(Context& c, Worker& w, Call& call, Fd fd) {
   return error != 0 ? Answer::error(error) : Answer::value(result);
 }
 
-}  // namespace
+// Is a process group the session's? Its leader may have ended before the rest (a pipeline), or all
+// of it: the group of a job that is over stays in front until a shell puts itself there, and nobody
+// outside could have put it there meanwhile without living.
+bool is_ours(Context& c, pid_t group) {
+  if (c.tracees.belongs(group)) return true;
+  if (::kill(-group, 0) != 0 && errno == ESRCH) return true;
+  const std::vector<pid_t> all = c.tracees.all();
+  return std::any_of(all.begin(), all.end(), [group](pid_t pid) {
+    auto stat = read_proc_stat(pid);
+    return stat && stat->group == group;
+  });
+}
+
+} // namespace
 
 Answer ioctl_call(Context& c, Worker& w, Call& call) {
   const unsigned command = call.word(1);
@@ -49,7 +66,7 @@ Answer ioctl_call(Context& c, Worker& w, Call& call) {
   switch (command) {
   case TIOCSPGRP:
   case TIOCSETD: {
-    struct stat st{};
+    struct stat st {};
     if (fstat(fd->get(), &st) != 0) return Answer::error(errno);
     const std::string name = S_ISCHR(st.st_mode) ? w.resolver.readlink_of(fd->get()) : "";
     const bool users = !c.facts.tty.empty() && name == c.facts.tty;
@@ -60,7 +77,7 @@ Answer ioctl_call(Context& c, Worker& w, Call& call) {
     const pid_t foreground = tcgetpgrp(fd->get());
     auto stat = read_proc_stat(call.caller.tgid);
     const pid_t now = foreground > 0 ? foreground : stat ? stat->tty_foreground : 0;
-    if (now > 0 && now != c.facts.front_group && !c.tracees.belongs(now)) return Answer::error(EIO);
+    if (now > 0 && now != c.facts.front_group && !is_ours(c, now)) return Answer::error(EIO);
     return Answer::go_on();
   }
   case FIOSETOWN:
@@ -72,8 +89,9 @@ Answer ioctl_call(Context& c, Worker& w, Call& call) {
     if (target != 0 && !c.tracees.belongs(checked)) return Answer::error(EPERM);
     return Answer::of(ioctl(fd->get(), command, &target));
   }
-  default: return inode_flags(c, w, call, std::move(*fd));
+  default:
+    return inode_flags(c, w, call, std::move(*fd));
   }
 }
 
-}  // namespace nd7
+} // namespace nd7
