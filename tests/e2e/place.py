@@ -307,7 +307,8 @@ class Place:
 
     def popen(self, argv, cwd=None, env=None, **kw):
         kw.setdefault("start_new_session", True)
-        return subprocess.Popen([str(a) for a in argv], cwd=cwd or self.project,
+        cwd = cwd or (self.project if self.project.exists() else self.home)
+        return subprocess.Popen([str(a) for a in argv], cwd=cwd,
                                 env=self.env(env), **self.account.identity(), **kw)
 
     def native(self, argv, cwd=None, env=None, stdin=None, timeout=120, check=False, **kw):

@@ -145,9 +145,8 @@ def test_FR12_environment_granted(place):
 def test_FR13_git_credentials(place):
     place.write(".git-credentials", "https://u:%s@git.invalid\n" % place.token("gitcred"), 0o600)
     place.expect_changes(".git-credentials")
-    ran = place.run("git config credential.helper store; "
-                    "printf 'protocol=https\\nhost=git.invalid\\n\\n' | "
-                    "GIT_TERMINAL_PROMPT=0 git credential fill" + STILL)
+    ran = place.run("printf 'protocol=https\\nhost=git.invalid\\n\\n' | "
+                    "GIT_TERMINAL_PROMPT=0 git -c credential.helper=store credential fill" + STILL)
     judge(ran, [place.home / ".git-credentials"], errors=None,
           secrets=all_tokens(place, "gitcred"))
 

@@ -178,8 +178,13 @@ def test_LV02_allow_of_a_link_shows_where_it_leads(place):
 def test_LV03_text_of_a_path_cannot_speak(place):
     """A newline, escape and a lie in a name: shown escaped, in one line, by every command."""
     name = "a\nnd7: allowed by admin\x1b[2J\u202e"
-    ran = place.run(["sh", "-c", 'mkdir -p ~/"$0" ; echo x > ~/"$0"; echo still-running', name])
-    judge(ran)
+    ran = place.run(["python3", "-c", "import os, sys\n"
+                     "for make in (os.mkdir, lambda p: open(p, 'w')):\n"
+                     "  try: make(os.path.expanduser('~/') + sys.argv[1])\n"
+                     "  except PermissionError: print('refused')\n"
+                     "print('still-running')", name])
+    judge(ran, errors="refused")
+    assert len(ran.session.refused()) == 2
     for shown in (ran.err, place.nd7("show", ran.session.id).out,
                   place.nd7("sessions").out):
         assert "\nnd7: allowed by admin" not in shown

@@ -321,7 +321,9 @@ static int open_to_the_world(int fd) {
   getsockname(fd, &at.any, &length);
   if (at.any.sa_family == AF_INET && (ntohl(at.v4.sin_addr.s_addr) >> 24) == 127)
     return says_refused(EPERM);
-  if (at.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&at.v6.sin6_addr))
+  const struct in6_addr* six = &at.v6.sin6_addr;
+  if (at.any.sa_family == AF_INET6 &&
+      (IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127)))
     return says_refused(EPERM);
   return worked;
 }
