@@ -400,7 +400,7 @@ std::vector<Remainder> remainders_below(const Policy& policy, std::string_view p
         std::string rest;
         for (std::size_t i = k; i < pattern.size(); ++i)
           rest += (rest.empty() ? "" : "/") + std::string(pattern[i]);
-        out.push_back({std::move(rest), &rule});
+        out.push_back({std::move(rest), &rule, pattern[k - 1] == "*"});
       }
     } else {
       std::string full = rule.path;
@@ -412,7 +412,7 @@ std::vector<Remainder> remainders_below(const Policy& policy, std::string_view p
         while (full.ends_with('/')) full.pop_back();
       }
       if (strictly_below(full, path))
-        out.push_back({full.substr(path == "/" ? 1 : path.size() + 1), &rule});
+        out.push_back({full.substr(path == "/" ? 1 : path.size() + 1), &rule, false});
     }
   }
   return out;

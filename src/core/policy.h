@@ -110,6 +110,8 @@ bool denies_read_below(const Policy& policy, std::string_view directory);
 struct Remainder {
   std::string relative;  // components, may hold '*' in the last
   const Rule* rule;
+  bool by_wildcard = false;  // the path's own last component was matched by '*': its siblings are
+                             // covered as well
 };
 std::vector<Remainder> remainders_below(const Policy& policy, std::string_view path);
 

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "gate/gate.h"
 #include "gate/judged.h"
 
@@ -57,12 +59,20 @@ void remember_created(Context& c, const Policy& policy, const os::Place& place) 
     remember_made(c, policy, place.real, st);
 }
 
-// A link or special file under a name that a guarded place lies below could become a way to it.
-const Rule* names_ancestor(const Policy& policy, const std::string& path) {
-  const auto remainders = remainders_below(policy, path);
-  for (const Remainder& remainder : remainders)
-    if (remainder.rule->effect != Effect::deny_read) return remainder.rule;
+// A link under a name that a guarded place lies below could become a way to it. One to a sibling is
+// none where the rule covers every sibling (git tries links in its own directory).
+const Rule* names_ancestor(const Policy& policy, const std::string& path, std::string_view target) {
+  const bool sibling = !target.contains('/') && target != "." && target != "..";
+  for (const Remainder& remainder : remainders_below(policy, path))
+    if (remainder.rule->effect != Effect::deny_read && !(remainder.by_wildcard && sibling))
+      return remainder.rule;
   return nullptr;
+}
+
+Verdict link_to_guarded(const Policy& policy, const std::string& path, const Rule& rule) {
+  return {Decision::deny,
+          fmt::format("guarded: a link here would stand before {} ({})", rule.path, rule.reason),
+          "nd7 allow " + shell_word(tilde(policy, path)), Judge::none};
 }
 
 Verdict guarded_below(const Policy& policy, const Covered& covered) {
@@ -182,10 +192,9 @@ Answer rename_call(Context& c, Worker& w, Call& call) {
   }
   if (covered.rule != nullptr) return deny(c, call, *to, "rename", guarded_below(policy, covered));
   if (S_ISLNK(from->st.st_mode) || (exchange && S_ISLNK(to->st.st_mode))) {
-    const Rule* rule = S_ISLNK(from->st.st_mode) ? names_ancestor(policy, to->real)
-                                                 : names_ancestor(policy, from->real);
-    if (rule != nullptr)
-      return deny(c, call, *to, "rename", guarded_below(policy, {to->real + "/" + rule->path, rule}));
+    const std::string& name = S_ISLNK(from->st.st_mode) ? to->real : from->real;
+    if (const Rule* rule = names_ancestor(policy, name, "/"))
+      return deny(c, call, *to, "rename", link_to_guarded(policy, name, *rule));
   }
 
   // keep: the pre-image of what is replaced belongs here.
@@ -246,9 +255,8 @@ Answer link_call(Context& c, Worker& w, Call& call) {
   Verdict verdict = judge(c, call, Access::write, *to);
   if (!verdict.allowed()) return deny(c, call, *to, "link", verdict);
   if (S_ISLNK(from->st.st_mode))
-    if (const Rule* rule = names_ancestor(*call.policy, to->real))
-      return deny(c, call, *to, "link",
-                  guarded_below(*call.policy, {to->real + "/" + rule->path, rule}));
+    if (const Rule* rule = names_ancestor(*call.policy, to->real, "/"))
+      return deny(c, call, *to, "link", link_to_guarded(*call.policy, to->real, *rule));
   w.inflight->begin(w.slot, call.name(), to->real);
   const int result = linkat(AT_FDCWD, FdPath(from->object.get()).c_str(), to->parent.get(),
                             to->leaf.c_str(), AT_SYMLINK_FOLLOW);
@@ -272,9 +280,8 @@ Answer symlink_call(Context& c, Worker& w, Call& call) {
   // What the text leads to is judged when somebody follows it; the name is judged now.
   const Verdict verdict = judge(c, call, Access::write, *place);
   if (!verdict.allowed()) return deny(c, call, *place, "symlink", verdict);
-  if (const Rule* rule = names_ancestor(*call.policy, place->real))
-    return deny(c, call, *place, "symlink",
-                guarded_below(*call.policy, {place->real + "/" + rule->path, rule}));
+  if (const Rule* rule = names_ancestor(*call.policy, place->real, *target))
+    return deny(c, call, *place, "symlink", link_to_guarded(*call.policy, place->real, *rule));
   w.inflight->begin(w.slot, call.name(), place->real);
   const int result = symlinkat(target->c_str(), place->parent.get(), place->leaf.c_str());
   if (result == 0) remember_created(c, *call.policy, *place);

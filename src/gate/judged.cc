@@ -126,11 +126,10 @@ void settle_pointers(Context& c, const Policy& policy, Process& process) {
     }
     const std::string directory = name.substr(0, name.rfind('/'));
     const std::string full = os::lexical_join(directory, target);
-    char* real = ::realpath(full.c_str(), nullptr);
-    const std::string leads = real != nullptr ? real : "";
-    std::free(real);
+    // Git writes the pointer before it makes what it points to.
+    const std::string leads = os::resolved_as_far(full);
     // Into a git directory of the project: below some .git, whose files are judged themselves.
-    const bool inside = !leads.empty() && os::is_below(leads, policy.project) &&
+    const bool inside = os::is_below(leads, policy.project) &&
                         leads.find("/.git/") != std::string::npos;
     const int error =
         inside ? place_bytes(pending.parent->get(), pending.leaf, *text, pending.mode & 0666U, nullptr)

@@ -11,9 +11,9 @@ namespace nd7 {
 Answer rename_onto_judged(Context& c, Worker& w, Call& call, const os::Place& from,
                           const os::Place& to, const Verdict& verdict);
 
-// A `.git` file is about to be created in place (git worktree, submodule): the caller gets an
-// unnamed file; what it wrote appears under the name once it is a pointer into a git directory of
-// the project, as a fresh file. Until then the name does not exist.
+// A `.git` file is about to be written in place from its start (git worktree, submodule): the caller
+// gets an unnamed file; what it wrote appears under the name once it is a pointer into a git
+// directory of the project, as a fresh file. Until then the name is as it was.
 Answer open_pointer(Context& c, Worker& w, Call& call, const os::Place& place, int flags,
                     mode_t mode);
 // Called at the next calls of the session: publishes or drops what waits.

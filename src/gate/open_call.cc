@@ -305,8 +305,10 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
 
     std::string_view would;
     const Verdict verdict = judge_open(c, call, request, place, &would);
-    if (verdict.decision == Decision::judge && !place.exists && request.creates() &&
-        verdict.judge == Judge::git_pointer)
+    // Written anew or from its start: what comes is judged before it has the name.
+    if (verdict.decision == Decision::judge && verdict.judge == Judge::git_pointer &&
+        (place.exists ? S_ISREG(place.st.st_mode) && (request.flags & O_TRUNC) != 0
+                      : request.creates()))
       return open_pointer(c, w, call, place, request.flags, request.mode);
     if (!verdict.allowed()) return deny(c, call, place, would, verdict);
 

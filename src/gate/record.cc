@@ -90,7 +90,7 @@ void Recorder::refuse(Process& process, std::string_view op, std::string_view wo
   Refusal told;
   {
     const std::lock_guard hold(lock_);
-    const auto key = std::pair(std::string(would), std::string(object));
+    const auto key = std::pair(std::string(would) + ' ' + verdict.rule, std::string(object));
     if (const auto at = known_.find(key); at != known_.end()) {
       refusals_[at->second].times++;
       refusals_[at->second].untold = told_before_.erase(at->first.second) == 0;
