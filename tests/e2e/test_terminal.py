@@ -227,6 +227,20 @@ def test_an_interactive_shell_with_jobs_inside(place, terminal):
     assert both_ways(place, terminal, scenario) == ["6", "6"]
 
 
+def test_an_interactive_shell_takes_the_terminal_back(place, terminal):
+    """After each command its group is gone: the shell must get the foreground all the same."""
+    def scenario(t, prefix):
+        t.send(prefix + "env PS1='inner> ' bash --norc --noprofile -i")
+        t.wait("^inner>")
+        for i in range(3):
+            t.send("/bin/echo external-%d" % i)
+            t.wait("^external-%d" % i)
+            t.wait(r"^external-%d\ninner>" % i)
+        t.send("exit 5")
+        return status(t)
+    assert both_ways(place, terminal, scenario) == ["5", "5"]
+
+
 def test_dev_tty_works(place, terminal):
     def scenario(t, prefix):
         t.send(prefix + "sh -c 'echo to-tty > /dev/tty; head -1 < /dev/tty; tty | cut -c1-8; "
