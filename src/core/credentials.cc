@@ -8,9 +8,10 @@ namespace nd7 {
 namespace {
 
 std::string joined(std::string_view directory, std::string_view relative) {
+  if (directory.empty()) return std::string(relative);
   std::string path(directory);
   if (relative.empty()) return path;
-  if (path.empty() || path.back() != '/') path += '/';
+  if (path.back() != '/') path += '/';
   path += relative;
   return path;
 }
