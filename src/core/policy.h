@@ -81,6 +81,8 @@ struct Policy {
   std::vector<PortGrant> ports;
   std::vector<ListenGrant> listens;
   std::vector<Rule> sockets;  // unix sockets granted by name (allow_write, exact or subtree)
+  std::vector<std::string> observed_trees;  // reads below may be left to the kernel: nothing there is
+                                            // closed to reading (gate/live_policy.h fills it)
   std::string home;           // for writing "~/x" in sentences
   std::string project;
 };

@@ -62,8 +62,6 @@ struct SessionFacts {
   std::string tty;               // the user's terminal, "/dev/pts/3", or empty
   bool root = false;             // the session runs as uid 0
   bool signals_scoped = false;   // Landlock ABI 6
-  bool observe_reads = false;    // let reads continue in the domain's trees
-  std::vector<std::string> read_trees;  // trees that Landlock grants for reading
   pid_t front_group = 0;                // the process group the agent was started in
 };
 

@@ -115,7 +115,8 @@ Result<> Session::start() {
   files.rlim_cur = files.rlim_max;  // two descriptors a thread of the session
   setrlimit(RLIMIT_NOFILE, &files);
 
-  policy_ = std::make_unique<LivePolicy>(plan_.policy);
+  policy_ = std::make_unique<LivePolicy>(
+      plan_.policy, plan_.reads_exact ? std::vector<std::string>{} : plan_.read_trees);
   recorder_ = std::make_unique<Recorder>(log_, [this](const std::string& error) {
     send_line(front_, "lost " + error);
     record_lost_ = true;
@@ -206,7 +207,6 @@ Result<> Session::start() {
   c.facts.tty = plan_.tty;
   c.facts.root = plan_.root;
   c.facts.signals_scoped = plan_.signals_scoped;
-  c.facts.read_trees = plan_.read_trees;
   c.facts.front_group = group;
   c.in_session = [this](pid_t pid) { return tracees_.belongs(pid); };
   if (plan_.agent == "none")

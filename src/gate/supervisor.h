@@ -47,7 +47,8 @@ struct SupervisorPlan {
   bool stop_on_lost_record = true;
   std::string tty;
   NetworkPlan network;
-  std::vector<std::string> read_trees;
+  std::vector<std::string> read_trees;  // what Landlock grants for reading
+  bool reads_exact = false;     // log.reads = "exact": every read is performed
   HookPort hooks;
 };
 
