@@ -58,14 +58,20 @@ public:
         why);
   }
 
-  // `path` is taken as it is, stars and all.
-  void literal(const std::string& path, PlaceKind kind, const std::string& why) {
+  // `path` is taken as it is, stars and all. A file of the table has a name of its own, so what is
+  // named after it is a copy; one that a variable names may be called anything ("config").
+  void literal(const std::string& path, PlaceKind kind, const std::string& why,
+               bool own_name = true) {
     Shape shape = kind == PlaceKind::file ? Shape::exact : Shape::subtree;
     add(effect_of(kind), shape, path, "", why);
-    // What editors and careful programs leave beside a file, under names made from its own.
-    if (kind == PlaceKind::file)
-      add(Effect::deny_read, Shape::glob, "/*" + escaped(name_of(path), false) + "*",
-          std::string(parent_of(path)), why);
+    if (kind != PlaceKind::file) return;
+    // What editors and careful programs leave beside a file.
+    std::string name = escaped(name_of(path), false);
+    const std::vector<std::string> copies =
+        own_name ? std::vector{"/" + name + "[-.~_#]*", "/[.#]*" + name + "*"}
+                 : std::vector{"/" + name + "~", "/[.#]" + name + "[.#]*", "/.#" + name};
+    for (const std::string& copy : copies)
+      add(Effect::deny_read, Shape::glob, copy, std::string(parent_of(path)), why);
   }
 
   static std::string reason(SecretOwner owner, std::string_view text) {
@@ -160,7 +166,8 @@ void moved_by_environment(const CredentialInput& input, Writer& writer) {
         while (value.size() > 1 && value.ends_with('/')) value.remove_suffix(1);
         std::string path = joined(value, variable.below);
         if (absolute(value) && names_a_secret(path, input))
-          writer.literal(path, variable.kind, Writer::reason(variable.owner, variable.reason));
+          writer.literal(path, variable.kind, Writer::reason(variable.owner, variable.reason),
+                         false);
       }
     }
   }
