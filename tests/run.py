@@ -85,7 +85,7 @@ def tracked(*patterns):
 
 
 def configure(preset, *more):
-    options = ["-DND7_BENCH=OFF"]
+    options = []
     if shutil.which("ccache"):
         options += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
     return run(["cmake", "--preset", preset, "-B", BUILD / preset, *options, *more], 300, quiet=True)
