@@ -523,6 +523,24 @@ def end_group(process):
             continue
 
 
+def descendants(pid):
+    """The processes below `pid`, itself too; those that were orphaned away are not seen."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat_line = Path("/proc", entry, "stat").read_text()
+                parents[int(entry)] = int(stat_line.rsplit(")", 1)[1].split()[1])
+            except OSError:
+                pass
+    found = {pid}
+    while True:
+        more = {p for p, parent in parents.items() if parent in found} - found
+        if not more:
+            return found
+        found |= more
+
+
 def processes_of(uid):
     out = set()
     for entry in os.listdir("/proc"):

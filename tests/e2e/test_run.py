@@ -9,7 +9,7 @@ import time
 import pytest
 
 from judge import STILL, judge
-from place import ROOT, Log, processes_of, wait_for
+from place import ROOT, Log, descendants, processes_of, wait_for
 
 # The policy file is a unit of its own; its tests wake up with it.
 needs_policy_file = pytest.mark.skipif(not (ROOT / "src/core/policy_text.cc").exists(),
@@ -276,12 +276,12 @@ def test_log_is_closed_from_inside(place):
 
 def test_supervisor_killed_ends_everything(place):
     """SIGKILL of the supervisor: no process of the session lives on, and the log says torn."""
-    before = processes_of(place.account.uid)
     session = place.start("echo ready; (sleep 301 & setsid sleep 302 & wait) & "
                           "while :; do echo x > f; sleep 0.05; done")
     session.wait_out("ready")
     time.sleep(0.5)
-    made = processes_of(place.account.uid) - before
+    made = descendants(session.process.pid)
+    assert len(made) >= 4, made
     # the supervisor: the child of front that has the same program
     front = session.process.pid
     children = [int(p) for p in open("/proc/%d/task/%d/children" % (front, front)).read().split()]
@@ -298,10 +298,10 @@ def test_supervisor_killed_ends_everything(place):
 
 
 def test_front_killed_ends_everything(place):
-    before = processes_of(place.account.uid)
     session = place.start("echo ready; setsid sleep 302 & while :; do sleep 0.05; done")
     session.wait_out("ready")
-    made = processes_of(place.account.uid) - before
+    made = descendants(session.process.pid)
+    assert len(made) >= 4, made
     os.kill(session.process.pid, signal.SIGKILL)
     session.process.wait(10)
     wait_for(lambda: not [p for p in made if alive(p)], 8,

@@ -22,7 +22,7 @@ FILES = sorted((ROOT / "tests" / "transcripts").glob("*.txt"))
 
 def placeholders(text, place):
     for exact, name in ((str(place.tools.nd7), "nd7"), (str(place.home), "~"),
-                        (place.account.name, "<USER>"), (socket.gethostname(), "<HOST>")):
+                        ("\0" if place.account.is_root else place.account.name, "<USER>"), (socket.gethostname(), "<HOST>")):
         text = text.replace(exact, name)
     for pattern, name in (
             (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "<ID>"),

@@ -2,8 +2,10 @@
 """An HTTPS server that tells its caller what it saw, with certificates of a test's own CA.
 
     tls_server.py --cert cert.pem --key key.pem --log connections.ndjson [--listen ::] [--port 0]
+                  [--files DIRECTORY]
 
-Prints "ready PORT". Any request is answered with one JSON object: the server name of the TLS
+Prints "ready PORT". A GET of a file below DIRECTORY is answered with it (enough for `git clone` of a
+repository after `git update-server-info`). Any other request is answered with one JSON object: the server name of the TLS
 handshake, the Host header, the method and path, both addresses, and the size of the body. The same
 goes to the log, a line a request; a connection whose handshake fails is logged with "error".
 """
@@ -11,9 +13,11 @@ goes to the log, a line a request; a connection whose handshake fails is logged 
 import argparse
 import http.server
 import json
+import pathlib
 import socket
 import ssl
 import threading
+import urllib.parse
 
 LOG_LOCK = threading.Lock()
 
@@ -61,7 +65,16 @@ def main():
     parser.add_argument("--log", required=True)
     parser.add_argument("--listen", default="::")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--files", type=pathlib.Path)
     options = parser.parse_args()
+
+    def file_at(path):
+        """The bytes of a file below --files, or None."""
+        if options.files is None:
+            return None
+        top = options.files.resolve()
+        file = (top / urllib.parse.unquote(path.split("?")[0]).lstrip("/")).resolve()
+        return file.read_bytes() if file.is_relative_to(top) and file.is_file() else None
 
     def note(line):
         with LOG_LOCK, open(options.log, "a", encoding="utf-8") as file:
@@ -85,9 +98,11 @@ def main():
                     "local": plain(self.connection.getsockname()[0]),
                     "from": plain(self.client_address[0]), "body_bytes": len(body)}
             note(line)
-            text = (json.dumps(line) + "\n").encode()
+            found = file_at(self.path) if self.command == "GET" else None
+            text = (json.dumps(line) + "\n").encode() if found is None else found
             self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", "application/json" if found is None else
+                             "application/octet-stream")
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             if self.command != "HEAD":
@@ -101,6 +116,7 @@ def main():
     class Server(http.server.ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in options.listen else socket.AF_INET
         daemon_threads = True
+        request_queue_size = 512  # some tests connect all at once
 
         def server_bind(self):
             if self.address_family == socket.AF_INET6:

@@ -43,7 +43,7 @@ def skip_reason():
 
 
 class World:
-    def __init__(self, directory, zone=None, names=(), https=True):
+    def __init__(self, directory, zone=None, names=(), https=True, files=None):
         self.directory = pathlib.Path(directory) / "world"
         self.zone_path = self.directory / "zone.json"
         self.dns_log = self.directory / "questions.ndjson"
@@ -52,6 +52,7 @@ class World:
         self.zone = dict(zone or {})
         self.names = list(names) or [name for name in self.zone if name != "*"] or ["example.com"]
         self.https = https
+        self.files = files  # served by the HTTPS server
         self.processes = []
 
     def __enter__(self):
@@ -108,6 +109,13 @@ class World:
             raise RuntimeError(f"{argv}: did not start: {line!r}")
         return process
 
+    def https_at(self, port):
+        """An HTTPS server on this port of every address in the world."""
+        files = ["--files", self.files] if self.files else []
+        return self.listen_in_world([sys.executable, HERE / "tls_server.py", "--cert", self.cert, "--key",
+                                     self.key, "--log", self.tls_log, "--listen", "::", "--port",
+                                     str(port), *files])
+
     def _start(self, argv):
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.processes.append(process)
@@ -144,9 +152,8 @@ class World:
                               self.dns_log, "--listen", GATEWAY, "--port", "53"])
         if self.https:
             tls_server.make_ca(self.directory)
-            cert, key = tls_server.make_certificate(self.directory, self.names)
-            self.listen_in_world([sys.executable, HERE / "tls_server.py", "--cert", cert, "--key", key,
-                                  "--log", self.tls_log, "--listen", "::", "--port", "443"])
+            self.cert, self.key = tls_server.make_certificate(self.directory, self.names)
+            self.https_at(443)
         self._wait_for_link()
 
     def _resolv_conf(self):
