@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "core/policy.h"
+#include "gate/hidden_names.h"
 #include "gate/joins.h"
 #include "gate/live_policy.h"
 #include "gate/pool.h"
@@ -78,6 +79,7 @@ struct Context {
   Network* network = nullptr;
   SessionFacts facts;
 
+  HiddenNames hidden;               // what closed places hold, by identity
   Made made;                        // files in shared temporary places
   std::shared_mutex names;          // renames exclusive, other changes of names shared
   std::mutex tables;                // guards what follows

@@ -232,16 +232,28 @@ Result<RuleChange> change_policy(const Policy& now, bool allow, const std::strin
 }
 
 void name_objects(Policy& policy) {
-  for (Rule& rule : policy.rules) {
-    rule.objects.clear();
-    if (rule.shape == Shape::suffix || rule.shape == Shape::glob) continue;
-    // Grants hold by name only: an identity must not carry them to another place.
-    if (rule.effect == Effect::allow_write || rule.effect == Effect::allow_read ||
-        rule.effect == Effect::own_write)
-      continue;
+  // Grants hold by name only: an identity must not carry them to another place.
+  const auto protects = [](const Rule& rule) {
+    return rule.shape != Shape::suffix && rule.shape != Shape::glob &&
+           rule.effect != Effect::allow_write && rule.effect != Effect::allow_read &&
+           rule.effect != Effect::own_write;
+  };
+  const std::size_t count = policy.rules.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!protects(policy.rules[i])) continue;
+    policy.rules[i].objects.clear();
     struct stat st{};
-    if (stat(rule.path.c_str(), &st) == 0)
-      rule.objects.push_back({st.st_dev, st.st_ino});
+    if (stat(policy.rules[i].path.c_str(), &st) != 0) continue;
+    policy.rules[i].objects.push_back({st.st_dev, st.st_ino});
+    // A closed place that is a link (~/.aws to dotfiles/aws) is closed where it really lies too.
+    const std::string real = os::resolved_as_far(policy.rules[i].path);
+    const bool known = std::any_of(policy.rules.begin(), policy.rules.end(), [&](const Rule& r) {
+      return r.path == real && r.effect == policy.rules[i].effect && r.shape == policy.rules[i].shape;
+    });
+    if (real == policy.rules[i].path || known) continue;
+    Rule there = policy.rules[i];
+    there.path = real;
+    policy.rules.push_back(std::move(there));
   }
 }
 

@@ -32,7 +32,7 @@ struct RuleChange {
 };
 Result<RuleChange> change_policy(const Policy& now, bool allow, const std::string& what,
                                  const std::string& value, std::uint32_t order, Origin origin);
-// Gives rules of exact paths the identities of what they name now.
+// Gives protecting rules the identities of what they name now, and the places where links lead.
 void name_objects(Policy& policy);
 std::string rules_json(const Policy& policy);
 // The question of `nd7 why`, asked of the same decide() with the object as it is now.

@@ -80,10 +80,12 @@ Answer ipc_call(Context& c, Worker& w, Call& call);
 // The question decide() is asked about a Place, with what the gate knows of it.
 FileAction action_of(Context& c, const Policy& policy, Access access, const os::Place& place);
 Verdict judge(Context& c, Call& call, Access access, const os::Place& place);
+bool has_other_names(const struct stat& st);  // a regular file with more than one link
 // Refuses: records and gives EACCES. But what the kernel would have refused by itself (the caller
 // may not write there anyway) is answered as the kernel would, as an effect that failed.
+// `more` adds the members of the kind it would have been.
 Answer deny(Context& c, Call& call, const os::Place& place, std::string_view would,
-            const Verdict& verdict);
+            const Verdict& verdict, const std::function<void(JsonWriter&)>& more = {});
 // A read of a credential-like file that programs try all the time is counted, not told.
 bool is_quiet(const Policy& policy, const std::string& path, std::string_view would);
 // Sets this thread's umask to the caller's; call before creating something.

@@ -115,8 +115,13 @@ Verdict judge(Context& c, Call& call, Access access, const os::Place& place) {
     // A pipe, socket or memfd of a process of this session: its own.
     return {Decision::allow, "an object without a name", {}, Judge::none};
   }
-  return decide(*call.policy, action_of(c, *call.policy, access, place));
+  const Verdict verdict = decide(*call.policy, action_of(c, *call.policy, access, place));
+  if (!verdict.allowed() || !has_other_names(place.st)) return verdict;
+  // A file with several names may be one that a rule closes under another name.
+  return c.hidden.judge(*call.policy, {place.st.st_dev, place.st.st_ino}, verdict);
 }
+
+bool has_other_names(const struct stat& st) { return S_ISREG(st.st_mode) && st.st_nlink > 1; }
 
 bool is_quiet(const Policy& policy, const std::string& path, std::string_view would) {
   // Shells and editors try these at every start and end (product.md): counted, folded, not told.
@@ -132,23 +137,29 @@ bool is_quiet(const Policy& policy, const std::string& path, std::string_view wo
                      [&](std::string_view name) { return rest == name; });
 }
 
-Answer deny(Context& c, Call& call, const os::Place& place, std::string_view would,
-            const Verdict& verdict) {
-  // The kernel's own word comes first: where the caller may not write anyway, nothing is refused.
-  int own_error = 0;
-  if (would != "read") {
-    const int at = place.exists && !place.is_directory() && would == "write" ? place.object.get()
-                   : place.parent                                          ? place.parent.get()
-                                                                           : place.object.get();
-    if (at >= 0 && faccessat(AT_FDCWD, FdPath(at).c_str(), W_OK, AT_EACCESS) != 0)
-      own_error = errno;
-  } else if (place.exists &&
-             faccessat(AT_FDCWD, FdPath(place.object.get()).c_str(), R_OK, AT_EACCESS) != 0) {
-    own_error = errno;
+// What the kernel itself would say to this caller, 0 if it would do it. Nothing is changed by asking.
+int kernels_word(const os::Place& place, std::string_view would) {
+  const auto may = [](const Fd& fd, int mode) {
+    return fd && faccessat(AT_FDCWD, FdPath(fd.get()).c_str(), mode, AT_EACCESS) != 0 ? errno : 0;
+  };
+  if (would == "read" || would == "exec") return place.exists ? may(place.object, R_OK) : 0;
+  if (would == "meta") {
+    // The owner's business; a file system that is read-only says so to all.
+    if (const int error = may(place.object, W_OK); error == EROFS) return error;
+    return geteuid() != 0 && place.st.st_uid != geteuid() ? EPERM : 0;
   }
+  if (would == "write" && place.exists) return may(place.object, W_OK);
+  return may(place.parent, W_OK);
+}
+
+Answer deny(Context& c, Call& call, const os::Place& place, std::string_view would,
+            const Verdict& verdict, const std::function<void(JsonWriter&)>& more) {
+  // The kernel's own word comes first: where the caller may not do it anyway, nothing is refused.
+  const int own_error = kernels_word(place, would);
   if (own_error == EACCES || own_error == EROFS || own_error == EPERM) {
     JsonWriter body = c.recorder.effect(call.process(), call.name(), own_error, "performed");
     body.path("path", place.real);
+    if (more) more(body);
     c.recorder.append(call.process(), would, body);
     return Answer::error(own_error);
   }
@@ -158,7 +169,10 @@ Answer deny(Context& c, Call& call, const os::Place& place, std::string_view wou
                             c.joins.of_own_write(place.real).call.empty();
   c.recorder.refuse(
       call.process(), call.name(), would, place.real, verdict,
-      [&](JsonWriter& body) { body.path("path", place.real); },
+      [&](JsonWriter& body) {
+        body.path("path", place.real);
+        if (more) more(body);
+      },
       housekeeping || is_quiet(*call.policy, place.real, would));
   return Answer::error(EACCES);
 }

@@ -258,7 +258,9 @@ Answer metadata_call(Context& c, Worker& w, Call& call) {
     // Git sets the mode of the lock file and of its configuration; that is no change of content.
     if (verdict.decision == Decision::judge && change->what != "size")
       verdict.decision = Decision::allow;
-    if (!verdict.allowed()) return deny(c, call, *place, "meta", verdict);
+    if (!verdict.allowed())
+      return deny(c, call, *place, change->what == "size" ? "write" : "meta", verdict,
+                  [&](JsonWriter& body) { body.text("change", change->what); });
   } else if (S_ISCHR(place->st.st_mode)) {
     // Terminals of the session may be handed around (mode, owner); other devices not.
     const std::lock_guard hold(c.tables);

@@ -58,8 +58,6 @@ int open_without_links(int dir, const char* path, int flags, mode_t mode, std::u
 
 ObjectId id_of(const struct stat& st) { return {st.st_dev, st.st_ino}; }
 
-bool has_other_names(const struct stat& st) { return S_ISREG(st.st_mode) && st.st_nlink > 1; }
-
 // Gives the caller what it asked for: the flag it did not set goes away again.
 Answer hand_over(Context& c, Call& call, const Request& request, const std::string& real,
                  Opened opened) {
@@ -374,13 +372,7 @@ Quick observe(Context& c, Call& call, const Request& request, int at, const std:
   if (fstat(object.get(), &st) != 0) return Quick::careful;
   if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return Quick::careful;
   if (os::is_procfs(object.get(), st)) return Quick::careful;
-  if (has_other_names(st)) {
-    FileAction action;
-    action.path = real;
-    action.object = id_of(st);
-    action.exists = true;
-    if (!decide(*call.policy, action).allowed()) return Quick::careful;
-  }
+  if (has_other_names(st)) return Quick::careful;
   c.recorder.read(call.process(), call.name(), real, "observed");
   *answer = Answer::go_on();
   return Quick::answered;
@@ -446,13 +438,16 @@ Quick quick_open(Context& c, Worker& w, Call& call, const Request& request, Answ
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return Quick::careful;
     // A file with several names may be one that a rule means by another name.
-    if (has_other_names(st)) {
+    if (has_other_names(st) && (request.reads() || request.writes())) {
       action.object = id_of(st);
       action.exists = true;
-      action.access = Access::read;
-      if (request.reads() && !decide(policy, action).allowed()) return Quick::careful;
-      action.access = Access::write;
-      if (request.writes() && !decide(policy, action).allowed()) return Quick::careful;
+      for (const Access access : {Access::read, Access::write}) {
+        if (access == Access::read ? !request.reads() : !request.writes()) continue;
+        action.access = access;
+        Verdict verdict = decide(policy, action);
+        if (verdict.allowed()) verdict = c.hidden.judge(policy, action.object, verdict);
+        if (!verdict.allowed()) return Quick::careful;
+      }
     }
     opened.size_before = st.st_size;
     if ((request.flags & O_TRUNC) != 0) {

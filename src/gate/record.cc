@@ -85,6 +85,7 @@ void Recorder::refuse(Process& process, std::string_view op, std::string_view wo
   body.text("rule", verdict.rule);
   if (verdict.open_with.empty()) body.null("open_with");
   else body.text("open_with", verdict.open_with);
+  if (quiet) body.boolean("quiet", true);
   const std::uint64_t seq = note("effect:kernel", "refused", body.finish());
   if (quiet) return;
   Refusal told;

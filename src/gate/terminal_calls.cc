@@ -27,7 +27,9 @@ Answer inode_flags(Context& c, Worker& w, Call& call, Fd fd) {
   place.object = std::move(fd);
   if (!place.is_anonymous() && place.st.st_nlink > 0) {
     const Verdict verdict = judge(c, call, Access::write, place);
-    if (!verdict.allowed()) return deny(c, call, place, "meta", verdict);
+    if (!verdict.allowed())
+      return deny(c, call, place, "meta", verdict,
+                  [](JsonWriter& body) { body.text("change", "inode flags"); });
   }
   // FSXATTR is 28 bytes, the flags a long or an int.
   alignas(8) char argument[64]{};

@@ -323,8 +323,9 @@ Result<Place> Resolver::walk(const Caller& caller, const Base& base, std::string
   if (place.trailing_slash && !S_ISDIR(place.st.st_mode)) return os_error("leaf", ENOTDIR);
   // The kernel's own word for where this is now; what we pieced together may be older.
   place.real = readlink_of(place.object.get());
-  if (place.real.ends_with(" (deleted)") && place.st.st_nlink == 0 && last != LastPart::magic)
-    place.real = name;
+  if (place.real.ends_with(" (deleted)") && place.st.st_nlink == 0)
+    // Unlinked meanwhile, or reached through a process's own descriptor: an object without a name.
+    place.real = last == LastPart::magic ? "unlinked:" + place.real : name;
   place.on_proc = is_procfs(place.object.get(), place.st);
   if (place.on_proc) {
     if (!is_below(place.real, "/proc")) return os_error("a procfs elsewhere", EACCES);
