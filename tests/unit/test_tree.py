@@ -57,7 +57,7 @@ def test_no_file_has_conflict_marks():
 
 def test_sources_are_of_a_readable_size():
     """A unit is read in one sitting; tables may be longer."""
-    tables = {"src/gate/legacy_numbers.h", "src/gate/syscalls.def"}
+    tables = {"src/gate/legacy_numbers.h", "src/gate/syscalls.def", "src/core/credential_table.cc"}
     long = [f"{path.relative_to(ROOT)}: {text.count(chr(10))} lines" for path, text in texts()
             if path.suffix in (".cc", ".h", ".def") and text.count("\n") > 700
             and path.relative_to(ROOT).as_posix() not in tables]
