@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "agents/agent.h"
+#include "agents/settings_commands.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -21,6 +22,7 @@
 #include "gate/plan.h"
 #include "os/files.h"
 #include "os/kernel.h"
+#include "session/inflight.h"
 #include "session/keys.h"
 
 extern char** environ;
@@ -129,6 +131,49 @@ constexpr const char* note_for_model =
     "tells you what it was and which command the person can run to allow it; until then retrying "
     "or going around it is pointless.";
 
+// Files that the settings of both agents name as commands, of the user's and of this project's.
+std::vector<std::string> agent_commands(const PlanInput& input) {
+  std::vector<std::string> out;
+  const std::string& home = input.places.home;
+  for (const std::string& file :
+       {home + "/.claude/settings.json", home + "/.claude/settings.local.json",
+        input.cwd + "/.claude/settings.json", input.cwd + "/.claude/settings.local.json",
+        home + "/.codex/config.toml", home + "/.codex/hooks.json", input.cwd + "/.codex/config.toml",
+        input.cwd + "/.codex/hooks.json"}) {
+    auto text = os::read_file(file, std::size_t{4} << 20);
+    if (!text) continue;
+    for (const std::string& path : named_files(*text, home, input.cwd)) {
+      struct stat st{};
+      if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) out.push_back(path);
+    }
+  }
+  return out;
+}
+
+// Sessions that ended without a word: their logs get a gap that says so, and the person a line.
+void close_torn_sessions(const Places& places) {
+  auto sessions = list_sessions(places);
+  if (!sessions) return;
+  for (const SessionInfo& session : *sessions) {
+    const std::string mark = session.directory + "/inflight";
+    if (session.running || access(mark.c_str(), F_OK) != 0) continue;
+    const std::vector<std::string> inflight = Inflight::left_over(session.directory);
+    auto log = LogFile::open(session.directory, session.id, true);
+    if (!log) {
+      say(fmt::format("session {} ended without a word, and its log cannot be continued: {}",
+                      session.id, visible(log.error().text)));
+      continue;
+    }
+    JsonWriter body;
+    body.text("reason", "the supervisor ended without a word").null("lost").texts("inflight", inflight);
+    if (!(*log)->append({"nd7", "gap", body.finish(), 0, 0})) continue;
+    ::unlink(mark.c_str());
+    say(fmt::format("session {} ended without a word ({}); its log says so", session.id,
+                    inflight.empty() ? "nothing was in flight"
+                                     : visible(inflight.front()) + " was in flight"));
+  }
+}
+
 Result<> write_meta(const std::string& directory, const PlanInput& input) {
   JsonWriter meta;
   meta.text("id", input.id).text("agent", input.agent).path("project", input.cwd)
@@ -197,6 +242,7 @@ int start(const Arguments& args) {
   o.profile = args.value("profile");
   const char* forced = getenv("ND7_TEST_LANDLOCK_ABI");  // only ever lowers
   input.kernel = os::kernel_facts(forced != nullptr ? std::atoi(forced) : 0);
+  input.agent_commands = agent_commands(input);
   auto plan = make_plan(input);
   if (!plan) return say_failure(plan.error());
   if (args.has("explain")) {
@@ -206,6 +252,7 @@ int start(const Arguments& args) {
   for (const std::string& note : plan->notes) say(note);
   for (const std::string& lost : plan->not_enforced) say("not enforced here: " + lost);
 
+  close_torn_sessions(input.places);
   SupervisorPlan& s = plan->supervisor;
   if (auto ok = make_private_directory(s.runtime); !ok) return say_failure(ok.error());
   auto log = LogFile::open(s.directory, input.id, true);

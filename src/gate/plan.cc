@@ -13,6 +13,7 @@
 #include "core/chain.h"
 #include "core/credentials.h"
 #include "core/guarded.h"
+#include "core/judge.h"
 #include "gate/control_server.h"
 #include "gate/exec_trees.h"
 #include "gate/syscalls.h"
@@ -169,6 +170,54 @@ std::vector<std::string> cache_variables(const std::string& cache) {
   };
 }
 
+// A linked git worktree as project: its own git directory, and of the common one the parts that
+// ordinary work writes. Hooks, configuration and the other worktrees stay closed.
+void add_worktree(const std::string& project, Policy& policy) {
+  auto pointer = os::read_file(project + "/.git", 8192);
+  std::string target;
+  if (!pointer || !git_pointer_target(*pointer, &target)) return;
+  const std::string own = real_path(os::lexical_join(project, target));
+  if (own.empty()) return;
+  auto common_text = os::read_file(own + "/commondir", 8192);
+  if (!common_text) return;
+  while (common_text->ends_with('\n')) common_text->pop_back();
+  const std::string common = real_path(os::lexical_join(own, *common_text));
+  // Both must say so: the git directory names this worktree back.
+  auto back = os::read_file(own + "/gitdir", 8192);
+  if (common.empty() || !back || !back->starts_with(project + "/.git")) return;
+  const auto grant = [&](const std::string& path, Shape shape) {
+    Rule rule;
+    rule.effect = Effect::allow_write;
+    rule.shape = shape;
+    rule.path = path;
+    rule.reason = "the worktree's git directory";
+    policy.rules.push_back(std::move(rule));
+  };
+  grant(own, Shape::subtree);
+  for (const char* part : {"/objects", "/refs", "/logs", "/rr-cache"})
+    grant(common + part, Shape::subtree);
+  for (const char* part : {"/packed-refs", "/packed-refs.lock", "/packed-refs.new", "/FETCH_HEAD",
+                           "/gc.pid", "/gc.pid.lock", "/gc.log", "/gc.log.lock", "/shallow",
+                           "/shallow.lock", "/info/refs", "/info/refs.lock", "/config.lock"})
+    grant(common + part, Shape::exact);
+  for (const std::string& path : {common + "/config", own + "/config.worktree"}) {
+    Rule rule;
+    rule.effect = Effect::judged;
+    rule.shape = Shape::exact;
+    rule.path = path;
+    rule.judge = Judge::git_config;
+    rule.reason = "git's configuration";
+    policy.rules.push_back(std::move(rule));
+  }
+  for (const char* part : {"/commondir", "/gitdir", "/hooks", "/info/attributes"}) {
+    Rule rule;
+    rule.effect = Effect::guarded;
+    rule.path = own + part;
+    rule.reason = "leads git elsewhere, or is run by it";
+    policy.rules.push_back(std::move(rule));
+  }
+}
+
 Result<> add_options(const PlanInput& input, Policy& policy) {
   std::uint32_t order = 0;
   const auto add = [&](const char* what, const std::vector<std::string>& values,
@@ -218,6 +267,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   if (auto ok = check_project(input, *facts, policy.rules); !ok) return std::unexpected(ok.error());
 
   for (Rule& rule : write_rules(write_input(input, *facts))) policy.rules.push_back(std::move(rule));
+  add_worktree(facts->project, policy);
   if (auto ok = add_options(input, policy); !ok) return std::unexpected(ok.error());
   name_objects(policy);
 

@@ -410,6 +410,7 @@ void Session::finish() {
   front_.reset();
   // Front has gone on; what is left is to make it durable.
   (void)log_.checkpoint();
+  ::unlink((plan_.directory + "/inflight").c_str());  // its absence says: ended as it should
   ::unlink((plan_.runtime + "/control").c_str());
   ::unlink((plan_.runtime + "/hook").c_str());
   ::rmdir(plan_.runtime.c_str());
