@@ -38,6 +38,7 @@ public:
       return error(); // a partial mark: git refuses it too
     for (bool comment = false;;) {
       const int c = next();
+      begin_ = line_;
       if (c == '\n') {
         if (eof_) return std::move(entries_);
         comment = false;
@@ -87,6 +88,7 @@ private:
       base_ += lower(c);
       shown_base_ += static_cast<char>(c);
     }
+    if (base_.empty()) return false;
     base_ += '.';
     shown_base_ += '.';
     return true;
@@ -186,12 +188,13 @@ private:
   }
 
   std::unexpected<Error> error() const {
-    return fail(fmt::format("line {}: not git's syntax", line_));
+    return fail(fmt::format("line {}: not git's syntax", begin_));
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
+  std::size_t begin_ = 1; // the line where what is being read began
   bool eof_ = false;
   std::string base_, shown_base_;
   std::vector<GitConfigEntry> entries_;

@@ -16,6 +16,17 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
+// A name and not a sentence: these words reach the model's instructions (language) or the terminal.
+bool is_name(std::string_view text) {
+  constexpr std::size_t length_max = 80;
+  return text.size() <= length_max && std::all_of(text.begin(), text.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte >= 0x80 || (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+                  (byte >= 'A' && byte <= 'Z') ||
+                  std::string_view("-_.:/[]()+, @").find(c) != std::string_view::npos;
+         });
+}
+
 // ---- Codex
 
 Result<toml::table> parse_toml(std::string_view text) {
@@ -66,11 +77,24 @@ const toml::table* table_at(const toml::table* table, std::string_view key) {
   return node == nullptr ? nullptr : node->as_table();
 }
 
+template <class Value> bool holds_only(const toml::node& node) {
+  const toml::table* table = node.as_table();
+  return table != nullptr && std::all_of(table->begin(), table->end(), [](const auto& item) {
+           return item.second.template is<Value>();
+         });
+}
+
+// Codex records trust for the repository's root, which may lie above where the session was started.
 bool is_of_project(std::string_view path, std::string_view project) {
   if (project.empty()) return true;
-  return path.starts_with(project) && path.find("/../") == std::string_view::npos &&
-         !path.ends_with("/..") &&
-         (path.size() == project.size() || path[project.size()] == '/' || project == "/");
+  const auto below = [](std::string_view inner, std::string_view outer) {
+    return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
+  };
+  const std::string ended = fmt::format("{}/", path);
+  if (!path.starts_with('/') || path.ends_with('/') || ended.find("/../") != std::string::npos ||
+      ended.find("/./") != std::string::npos || ended.find("//") != std::string::npos)
+    return false;
+  return below(path, project) || below(project, path);
 }
 
 // projects.PATH: trust_level alone, for this project; who said "untrusted" is not overruled.
@@ -107,14 +131,33 @@ std::optional<Judgement> judge_notice(const toml::table* before, const toml::tab
   for (const std::string& key : keys_of(before, after)) {
     const toml::node* is = at(after, key);
     if (equal(at(before, key), is) || is == nullptr) continue;
-    if (key == "model_migrations" && is->is_table()) {
-      const auto all_text = std::all_of(is->as_table()->begin(), is->as_table()->end(),
-                                        [](const auto& item) { return item.second.is_string(); });
-      if (all_text) continue;
-    }
+    if (key == "model_migrations" && holds_only<std::string>(*is)) continue;
     if (key.starts_with("hide_") && key.ends_with("_migration_prompt") && is->is_boolean())
       continue;
     return refuse_codex("notice." + key, "is not a notice of a migration");
+  }
+  return {};
+}
+
+bool is_name_or_gone(const toml::node* node) {
+  return node == nullptr || is_name(node->value_exact<std::string>().value_or("\n"));
+}
+
+// What /model and the question after a new model's coming write.
+bool is_of_model(std::string_view key) {
+  return key == "model" || key == "model_reasoning_effort";
+}
+
+// tui: what the client notes at its first start, and /theme.
+std::optional<Judgement> judge_tui(const toml::table* before, const toml::table* after) {
+  for (const std::string& key : keys_of(before, after)) {
+    const toml::node* is = at(after, key);
+    if (equal(at(before, key), is)) continue;
+    if (key == "screen_reader_detection_done" && (is == nullptr || is->is_boolean())) continue;
+    if (key == "theme" && is_name_or_gone(is)) continue;
+    if (key == "model_availability_nux" && (is == nullptr || holds_only<std::int64_t>(*is)))
+      continue;
+    return refuse_codex("tui." + key, decides);
   }
   return {};
 }
@@ -185,17 +228,6 @@ constexpr Setting settings[] = {
 static_assert(std::is_sorted(std::begin(settings), std::end(settings),
                              [](const Setting& a, const Setting& b) { return a.key < b.key; }));
 
-// A name and not a sentence: these words reach the model's instructions (language) or the terminal.
-bool is_name(std::string_view text) {
-  constexpr std::size_t length_max = 80;
-  return text.size() <= length_max && std::all_of(text.begin(), text.end(), [](char c) {
-           const auto byte = static_cast<unsigned char>(c);
-           return byte >= 0x80 || (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-                  (byte >= 'A' && byte <= 'Z') ||
-                  std::string_view("-_.:/[]()+, @").find(c) != std::string_view::npos;
-         });
-}
-
 bool allows(Kind kind, std::string_view raw) {
   switch (kind) {
   case Kind::boolean:
@@ -226,6 +258,39 @@ std::string squeezed(std::string_view raw) {
   return out;
 }
 
+// modelSettings: {"MODEL": {"effortLevel": "high"}}, where /effort and /autocompact write. The rest
+// of it, such as a cap on the effort, stays.
+std::optional<Judgement> judge_models(std::string_view before, std::string_view after) {
+  const auto object = [](std::string_view raw) {
+    return raw.data() == nullptr ? Result<JsonObject>(JsonObject{}) : scan_json_object(raw);
+  };
+  const bool both = before.data() != nullptr && after.data() != nullptr;
+  if (both && squeezed(before) == squeezed(after)) return {};
+  const Result<JsonObject> was = object(before), is = object(after);
+  if (!was || !is) return refuse_claude("modelSettings", "is no object");
+  std::vector<std::string> models;
+  for (const JsonObject* side : {&*was, &*is})
+    for (const JsonObject::Member& model : side->members()) models.push_back(model.key);
+  for (const std::string& model : models) {
+    const Result<JsonObject> old_one = object(was->find(model)), one = object(is->find(model));
+    const std::string name = "modelSettings." + model;
+    if (!is_name(model) || !old_one || !one)
+      return refuse_claude(name, "is no settings of a model");
+    for (const JsonObject* side : {&*old_one, &*one}) {
+      for (const JsonObject::Member& member : side->members()) {
+        const std::string_view old_value = old_one->find(member.key), value = one->find(member.key);
+        const bool own = member.key == "effortLevel" || member.key == "autoCompactWindow";
+        const bool harmless = own && (value.data() == nullptr || allows(Kind::word, value) ||
+                                      allows(Kind::number, value));
+        const bool same = old_value.data() != nullptr && value.data() != nullptr &&
+                          squeezed(old_value) == squeezed(value);
+        if (!harmless && !same) return refuse_claude(name + "." + member.key, decides);
+      }
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 Judgement judge_codex_config(std::string_view old_text, std::string_view new_text,
@@ -245,6 +310,10 @@ Judgement judge_codex_config(std::string_view old_text, std::string_view new_tex
       refused = judge_projects(table_at(&*before, key), table_at(&*after, key), project);
     } else if (key == "notice" && tables) {
       refused = judge_notice(table_at(&*before, key), table_at(&*after, key));
+    } else if (key == "tui" && tables) {
+      refused = judge_tui(table_at(&*before, key), table_at(&*after, key));
+    } else if (is_of_model(key) && is_name_or_gone(is)) {
+      continue;
     } else {
       refused = refuse_codex(key, decides);
     }
@@ -267,7 +336,10 @@ Judgement judge_claude_settings(std::string_view old_text, std::string_view new_
                                      [key](const Setting& setting) { return setting.key == key; });
     return found == std::end(settings) ? nullptr : found;
   };
+  constexpr std::string_view models = "modelSettings";
+  if (const auto refused = judge_models(before->find(models), after->find(models))) return *refused;
   for (const JsonObject::Member& member : after->members()) {
+    if (member.key == models) continue;
     const std::string_view old_value = before->find(member.key);
     if (old_value.data() != nullptr && squeezed(old_value) == squeezed(member.value)) continue;
     const Setting* setting = setting_of(member.key);
@@ -276,7 +348,7 @@ Judgement judge_claude_settings(std::string_view old_text, std::string_view new_
       return refuse_claude(member.key, "has a value that is not plain");
   }
   for (const JsonObject::Member& member : before->members())
-    if (!after->has(member.key) && setting_of(member.key) == nullptr)
+    if (!after->has(member.key) && setting_of(member.key) == nullptr && member.key != models)
       return refuse_claude(member.key, decides);
   return {true, {}};
 }

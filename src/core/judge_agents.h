@@ -11,9 +11,11 @@ namespace nd7 {
 
 constexpr std::size_t agent_settings_bytes_max = std::size_t{4} << 20;
 
-// $CODEX_HOME/config.toml. Passes: projects.PATH.trust_level (of `project` or below it when given;
-// an "untrusted" stays) and notices of migrations that were shown. Refused: every other key that is
-// new, changed or removed.
+// $CODEX_HOME/config.toml. Passes: projects.PATH.trust_level for a new PATH (`project`, below it,
+// or a repository's root above it; any when `project` is empty), what /model, /theme and the
+// questions at the start write (model, model_reasoning_effort, tui.theme,
+// tui.screen_reader_detection_done, notice.model_migrations). Refused: every other key that is new,
+// changed or removed.
 Judgement judge_codex_config(std::string_view old_text, std::string_view new_text,
                              std::string_view project = {});
 
