@@ -104,9 +104,12 @@ std::string into_array(std::string_view text, const toml::array& array, const st
   std::string_view rest = text.substr(end, stop - end);
   std::string_view newline = rest.ends_with('\r') ? "\r\n" : "\n";
   if (rest.ends_with('\r')) --stop;
-  std::size_t comma = rest.find_first_not_of(" \t");
-  if (comma != std::string_view::npos && rest[comma] == ',')
-    return inserted(text, stop, fmt::format("{}{}{},", newline, indent, value));
+  std::size_t next = rest.find_first_not_of(" \t\r");
+  bool comma = next != std::string_view::npos && rest[next] == ',';
+  if (comma) next = rest.find_first_not_of(" \t\r", next + 1);
+  if (next != std::string_view::npos && rest[next] != '#') // the list is closed on this line
+    return inserted(text, end, ", " + value);
+  if (comma) return inserted(text, stop, fmt::format("{}{}{},", newline, indent, value));
   // A comment behind the last element stays with it.
   std::string line_added = fmt::format("{}{}{}", newline, indent, value);
   return inserted(inserted(text, stop, line_added), end, ",");
@@ -115,7 +118,7 @@ std::string into_array(std::string_view text, const toml::array& array, const st
 // The end of the line "[files]", or npos. Could be fooled by a string of many lines: the proof
 // finds that out.
 std::size_t header_end(std::string_view text, std::string_view table) {
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = text.starts_with("\xEF\xBB\xBF") ? 3 : 0; at < text.size();) {
     std::size_t end = line_end(text, at);
     std::string compact;
     for (char c : text.substr(at, end - at))
@@ -163,8 +166,7 @@ Result<std::string> save_grant(std::string_view text, const std::string& name, c
     candidates.push_back(into_array(text, *array, value));
   if (std::size_t end = header_end(text, slot.table); end != std::string_view::npos) {
     bool carriage = end > 0 && text[end - 1] == '\r';
-    candidates.push_back(
-        inserted(text, end, (carriage ? "\n" : "\n") + setting + (carriage ? "\r" : "")));
+    candidates.push_back(inserted(text, end, "\n" + setting + (carriage ? "\r" : "")));
   }
   std::string_view gap = text.empty() ? "" : text.ends_with('\n') ? "\n" : "\n\n";
   candidates.push_back(fmt::format("{}{}[{}]\n{}\n", text, gap, slot.table, setting));

@@ -484,7 +484,8 @@ Answer open_call(Context& c, Worker& w, Call& call) {
   // Unknown bits are ignored by open(2) but refused by openat2, which we use.
   constexpr int known = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK |
                         O_DSYNC | O_SYNC | O_ASYNC | O_DIRECT | O_LARGEFILE | O_DIRECTORY |
-                        O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_TMPFILE;
+                        O_NOFOLLOW | O_NOATIME | O_CLOEXEC | // NOLINT(misc-redundant-expression)
+                        O_TMPFILE; // some hold others
   request.flags &= known;
   if (request.path.empty()) return Answer::error(ENOENT);
   if (request.creates() && (request.flags & O_DIRECTORY) != 0) return Answer::error(EINVAL);

@@ -68,7 +68,7 @@ Answer signal_call(Context& c, Worker&, Call& call) {
   case Family::kill: {
     const auto target = static_cast<pid_t>(call.word(0));
     const int number = static_cast<int>(call.word(1));
-    if (target <= 0 || target == -1) {
+    if (target <= 0) {
       // Reaches our own front too, which is in the agent's group: never without a scope.
       if (!c.facts.signals_scoped) return signal_many(c, call, target, number);
       if (number != 0) record_signal(c, call, target, number, 0);

@@ -138,7 +138,7 @@ private:
   // Tries the addresses one after another; each is decided on just before it is dialled.
   void dial_next() {
     stop_dialling();
-    if (next_ == candidates_.size()) return refuse(std::move(failure_));
+    if (next_ == candidates_.size()) return refuse(failure_);
     const Address& address = candidates_[next_++];
     const std::string refusal = proxy_.may_connect_ ? proxy_.may_connect_(address, name_)
                                                     : std::string("no connection may go out");
