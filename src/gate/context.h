@@ -61,6 +61,7 @@ struct SessionFacts {
   std::string hook_socket;       // real path of the hook socket
   std::string control_socket;
   std::string tty;               // the user's terminal, "/dev/pts/3", or empty
+  bool has_hooks = false;        // the agent says what it does
   bool root = false;             // the session runs as uid 0
   bool signals_scoped = false;   // Landlock ABI 6
   pid_t front_group = 0;                // the process group the agent was started in

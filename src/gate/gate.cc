@@ -101,7 +101,7 @@ Answer handle(Context& c, Worker& w, Call& call) {
                           "the tool's own sandbox off",
                           {}, Judge::none};
     c.recorder.refuse(call.process(), call.name(), "inner sandbox", "landlock", verdict,
-                      [](JsonWriter&) {}, true);
+                      [](JsonWriter&) {}, Telling::none);
     return Answer::error(EOPNOTSUPP);
   }
   case Family::none: break;

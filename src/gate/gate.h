@@ -86,6 +86,9 @@ bool has_other_names(const struct stat& st);  // a regular file with more than o
 // `more` adds the members of the kind it would have been.
 Answer deny(Context& c, Call& call, const os::Place& place, std::string_view would,
             const Verdict& verdict, const std::function<void(JsonWriter&)>& more = {});
+// Who is to hear of a refusal of this object.
+Telling telling_of(Context& c, const Process& process, const std::string& object,
+                   std::string_view would);
 // A read of a credential-like file that programs try all the time is counted, not told.
 bool is_quiet(const Policy& policy, const std::string& path, std::string_view would);
 // Sets this thread's umask to the caller's; call before creating something.

@@ -26,7 +26,8 @@ void HiddenNames::refresh(const Policy& policy) {
   complete_ = true;
   std::size_t seen = 0;
   for (const Rule& rule : policy.rules) {
-    if (rule.effect != Effect::deny_read && rule.effect != Effect::never_read) continue;
+    // Of nd7's own places nobody in a session can have made a second name.
+    if (rule.effect != Effect::deny_read) continue;
     if (rule.shape == Shape::suffix || rule.shape == Shape::glob) continue;
     std::vector<std::string> waiting = {rule.path};
     while (!waiting.empty()) {

@@ -83,12 +83,9 @@ Join Joins::of_own_write(std::string_view path) {
   return {};
 }
 
-std::vector<std::string> Joins::open_calls() {
+bool Joins::any_open() {
   const std::lock_guard hold(lock_);
-  std::vector<std::string> out;
-  for (const Announced& call : calls_)
-    if (call.open) out.push_back(call.id);
-  return out;
+  return std::any_of(calls_.begin(), calls_.end(), [](const Announced& call) { return call.open; });
 }
 
 }  // namespace nd7

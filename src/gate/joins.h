@@ -29,8 +29,7 @@ public:
   Join of_new(const Process& process, const Process* parent);
   // A write by a process that belongs to no call: the agent's own file tools.
   Join of_own_write(std::string_view path);
-  // Calls announced and not finished, newest last.
-  std::vector<std::string> open_calls();
+  bool any_open();  // is a call announced and not finished?
 
 private:
   struct Announced {

@@ -137,6 +137,16 @@ bool is_quiet(const Policy& policy, const std::string& path, std::string_view wo
                      [&](std::string_view name) { return rest == name; });
 }
 
+Telling telling_of(Context& c, const Process& process, const std::string& object,
+                   std::string_view would) {
+  if (is_quiet(*c.policy.now(), object, would)) return Telling::none;
+  // Outside of every tool call, and no write that one named: the agent's own doing.
+  if (c.facts.has_hooks && process.join.call.empty() && !c.joins.any_open() &&
+      c.joins.of_own_write(object).call.empty())
+    return Telling::person;
+  return Telling::all;
+}
+
 // What the kernel itself would say to this caller, 0 if it would do it. Nothing is changed by asking.
 int kernels_word(const os::Place& place, std::string_view would) {
   const auto may = [](const Fd& fd, int mode) {
@@ -163,17 +173,13 @@ Answer deny(Context& c, Call& call, const os::Place& place, std::string_view wou
     c.recorder.append(call.process(), would, body);
     return Answer::error(own_error);
   }
-  // The agent's own housekeeping in its guarded places is nothing the model asked for.
-  const bool housekeeping = verdict.rule.starts_with("guarded: ~/.") &&
-                            call.process().join.call.empty() &&
-                            c.joins.of_own_write(place.real).call.empty();
   c.recorder.refuse(
       call.process(), call.name(), would, place.real, verdict,
       [&](JsonWriter& body) {
         body.path("path", place.real);
         if (more) more(body);
       },
-      housekeeping || is_quiet(*call.policy, place.real, would));
+      telling_of(c, call.process(), place.real, would));
   return Answer::error(EACCES);
 }
 

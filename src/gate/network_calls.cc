@@ -52,6 +52,13 @@ Address address_of(const sockaddr_storage& storage) {
   return out;
 }
 
+Address local_address(int fd) {
+  sockaddr_storage local{};
+  socklen_t size = sizeof local;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) == 0 ? address_of(local)
+                                                                          : Address{};
+}
+
 struct Copied {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -154,6 +161,24 @@ void admit(Context& c, int socket, int family) {
   c.network->admit(address_of(local).port);
 }
 
+// Many names share an address; a grant for any of those it was resolved from holds. action.name
+// becomes the name that decided, or the latest.
+Verdict decide_by_names(Context& c, const Policy& policy, ConnectAction& action) {
+  const auto names =
+      c.network != nullptr ? c.network->names_of(action.address) : std::vector<std::string>{};
+  action.name = names.empty() ? "" : names.front();
+  Verdict verdict = decide_connect(policy, action);
+  for (std::size_t i = 1; i < names.size() && !verdict.allowed(); ++i) {
+    ConnectAction other = action;
+    other.name = names[i];
+    Verdict by_other = decide_connect(policy, other);
+    if (!by_other.allowed()) continue;
+    action = std::move(other);
+    verdict = std::move(by_other);
+  }
+  return verdict;
+}
+
 Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int family) {
   const Address address = address_of(to.storage);
   if (c.network != nullptr && address.port == dns_port && c.network->dns_tcp_port() != 0) {
@@ -171,8 +196,7 @@ Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int fami
     return perform_connect(c, call, std::move(socket), to, address, "nd7's proxy");
   }
   ConnectAction action;
-  action.address = address;
-  action.name = c.network != nullptr ? c.network->name_of(address) : "";
+  action.address = unmapped(address);  // a grant for an IPv4 address holds for a dual-stack socket
   if (local) {
     auto listener = os::tcp_listener(address);
     // Nobody listens: the kernel's own word, on which programs live.
@@ -181,14 +205,10 @@ Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int fami
       const std::lock_guard hold(c.tables);
       action.own_listener = c.listeners.contains((*listener)->inode);
     }
-  } else if (where == AddressClass::public_host) {
-    if (auto prefixes = machine_prefixes())
-      action.local_machine = std::any_of(prefixes->begin(), prefixes->end(), [&](const Prefix& p) {
-        return contains(p, address);
-      });
-    else action.local_machine = true;  // not known: as if it were a neighbour
+  } else {
+    action.local_machine = c.network == nullptr || c.network->local_machine(address);
   }
-  const Verdict verdict = decide_connect(*call.policy, action);
+  const Verdict verdict = decide_by_names(c, *call.policy, action);
   if (!verdict.allowed()) return refuse_connect(c, call, address, action.name, verdict);
   return perform_connect(c, call, std::move(socket), to, address, action.name);
 }
@@ -236,7 +256,8 @@ Answer socket_call(Context& c, Worker&, Call& call) {
                     [&](JsonWriter& body) {
                       body.number("family", domain).number("type", type).number("protocol", protocol);
                     },
-                    domain == AF_UNIX);  // syslog and friends try at every start
+                    // syslog and friends try at every start
+                    domain == AF_UNIX ? Telling::none : Telling::person);
   if (internet) return Answer::error(type == SOCK_RAW ? EPERM : EACCES);
   return Answer::error(domain == AF_UNIX ? EACCES : EAFNOSUPPORT);
 }
@@ -331,32 +352,41 @@ Answer listen_call(Context& c, Worker&, Call& call) {
   if (domain < 0) return Answer::error(ENOTSOCK);
   const int backlog = static_cast<int>(call.word(1));
   if (domain != AF_INET && domain != AF_INET6) return Answer::of(::listen(socket->get(), backlog));
-  sockaddr_storage local{};
-  socklen_t size = sizeof local;
-  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&local), &size) != 0)
-    return Answer::error(errno);
-  Address address = address_of(local);
+  Address address = local_address(socket->get());
   if (address.port == 0) {
-    // An unbound listen would get a port on every address: bound to loopback first.
-    local = loopback_address(domain, 0, &size);
-    if (::bind(socket->get(), reinterpret_cast<const sockaddr*>(&local), size) != 0)
-      return Answer::error(errno);
-    size = sizeof local;
-    getsockname(socket->get(), reinterpret_cast<sockaddr*>(&local), &size);
-    address = address_of(local);
-  }
-  if (!decide_listen(*call.policy, address).allowed()) {
-    // The address stays as asked; the loopback device keeps everybody else out.
-    const char device[IFNAMSIZ] = "lo";
-    if (setsockopt(socket->get(), SOL_SOCKET, SO_BINDTODEVICE, device, sizeof device) != 0) {
-      const Verdict verdict = decide_listen(*call.policy, address);
-      c.recorder.refuse(call.process(), call.name(), "listen",
-                        fmt::format("{}:{}", address_text(address), address.port), verdict,
-                        [&](JsonWriter& body) {
-                          body.text("addr", address_text(address)).number("port", address.port);
-                        });
-      return Answer::error(EACCES);
+    // An unbound listen gets a port on every address. IPv4: bound to loopback first; IPv6 stays
+    // wildcard, so that ::1 and 127.0.0.1 both lead there, and is tied to the device below.
+    socklen_t size = 0;
+    sockaddr_storage any{};
+    if (domain == AF_INET) {
+      any = loopback_address(domain, 0, &size);
+    } else {
+      any.ss_family = AF_INET6;
+      size = sizeof(sockaddr_in6);
     }
+    if (::bind(socket->get(), reinterpret_cast<const sockaddr*>(&any), size) != 0)
+      return Answer::error(errno);
+    address = local_address(socket->get());
+  }
+  const auto refuse = [&](const Verdict& verdict) {
+    c.recorder.refuse(call.process(), call.name(), "listen",
+                      fmt::format("{}:{}", address_text(address), address.port), verdict,
+                      [&](JsonWriter& body) {
+                        body.text("addr", address_text(address)).number("port", address.port);
+                      });
+    return Answer::error(EACCES);
+  };
+  const Verdict verdict = decide_listen(*call.policy, address);
+  const bool loopback = classify(address) == AddressClass::loopback;
+  if (loopback || !verdict.allowed()) {
+    // The address stays as asked; the loopback device keeps everybody else out. One on loopback is
+    // tied as well: a disconnect at this moment (AF_UNSPEC) would make its address a wildcard.
+    const char device[IFNAMSIZ] = "lo";
+    if (setsockopt(socket->get(), SOL_SOCKET, SO_BINDTODEVICE, device, sizeof device) != 0)
+      return refuse(loopback ? Verdict{Decision::deny,
+                                       "network: the socket is tied to a device other than loopback",
+                                       {}, Judge::none}
+                             : verdict);
   }
   {
     const std::lock_guard hold(c.tables);
@@ -364,6 +394,13 @@ Answer listen_call(Context& c, Worker&, Call& call) {
   }
   const int result = ::listen(socket->get(), backlog);
   const int error = result < 0 ? errno : 0;
+  if (error == 0 && !loopback && verdict.allowed() &&
+      !decide_listen(*call.policy, local_address(socket->get())).allowed()) {
+    // The address that was granted is not the one it listens on: it was disconnected meanwhile.
+    ::shutdown(socket->get(), SHUT_RDWR);
+    return refuse({Decision::deny, "network: the address was changed while it began to listen", {},
+                   Judge::none});
+  }
   JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
   body.text("addr", address_text(address)).number("port", address.port);
   c.recorder.append(call.process(), "listen", body);

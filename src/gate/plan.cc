@@ -16,6 +16,7 @@
 #include "core/judge.h"
 #include "gate/control_server.h"
 #include "gate/exec_trees.h"
+#include "gate/plan_policy.h"
 #include "gate/syscalls.h"
 #include "os/files.h"
 #include "os/resolve.h"
@@ -235,8 +236,19 @@ Result<> add_options(const PlanInput& input, Policy& policy) {
        {std::tuple{"path", &o.allow, true}, {"read", &o.read, true}, {"host", &o.hosts, false},
         {"port", &o.ports, false}, {"listen", &o.listens, false}, {"socket", &o.sockets, true}})
     if (auto ok = add(what, *values, is_path); !ok) return ok;
-  policy.only_hosts = o.only_hosts;
+  policy.only_hosts = policy.only_hosts || o.only_hosts;
+  // The agent itself must reach its own service, whatever is named.
+  if (policy.only_hosts)
+    for (const std::string& host : input.agent_hosts)
+      policy.hosts.push_back({host, 443, Origin::builtin});
   return {};
+}
+
+// network.dns = "hosts": only allowed names are asked for. Where any host is allowed any name is.
+void restrict_names(const Policy& policy, NetworkPlan& network) {
+  if (!policy.only_hosts) return;
+  for (const HostGrant& host : policy.hosts) network.dns_only_names.push_back(host.name);
+  if (policy.hosts.empty()) network.dns_only_names.emplace_back("nothing.invalid");  // empty: any
 }
 
 std::string start_body(const PlanInput& input, const Plan& plan, const Facts& facts) {
@@ -268,13 +280,21 @@ Result<Plan> make_plan(const PlanInput& input) {
 
   for (Rule& rule : write_rules(write_input(input, *facts))) policy.rules.push_back(std::move(rule));
   add_worktree(facts->project, policy);
+  auto settings = add_policy_files({input.places.config, input.places.state, facts->home,
+                                    facts->project, input.options.profile},
+                                   policy);
+  if (!settings) return std::unexpected(settings.error());
+  plan.settings = std::move(*settings);
   if (auto ok = add_options(input, policy); !ok) return std::unexpected(ok.error());
+  if (auto ok = add_mount_aliases(policy); !ok) return std::unexpected(ok.error());
   name_objects(policy);
+  if (plan.settings.dns_hosts_only) restrict_names(policy, s.network);
 
   EnvironmentInput environment;
   environment.variables = input.environment;
   environment.agent_patterns = input.agent_patterns;
   environment.granted = input.options.env;
+  for (const std::string& name : plan.settings.pass) environment.granted.push_back(name);
   environment.added = input.agent_environment;
   environment.added.push_back("TMPDIR=" + facts->tmp);
   environment.added.push_back("DISABLE_AUTOUPDATER=1");
@@ -328,6 +348,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   s.agent = input.agent;
   s.root = facts->root;
   s.read_trees = plan.trees;
+  s.reads_exact = plan.settings.reads_exact;
   s.start_body = start_body(input, plan, *facts);
   return plan;
 }

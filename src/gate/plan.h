@@ -9,6 +9,7 @@
 
 #include "core/environment.h"
 #include "core/policy.h"
+#include "core/policy_text.h"
 #include "gate/domain.h"
 #include "gate/supervisor.h"
 #include "os/kernel.h"
@@ -37,12 +38,14 @@ struct PlanInput {
   std::vector<std::string> agent_patterns; // environment names that are the agent's own
   std::vector<std::string> agent_environment;  // NAME=VALUE the agent is to get
   std::vector<std::string> agent_commands; // files its settings name as commands
+  std::vector<std::string> agent_hosts;    // what it needs when only named hosts are reachable
   os::KernelFacts kernel;
 };
 
 struct Plan {
   SupervisorPlan supervisor;
   EnvironmentPlan environment;
+  PolicySettings settings;                 // what the policy files say beside rules
   std::vector<std::string> trees;          // granted for execution
   std::vector<std::string> enforced, not_enforced;
   std::vector<std::string> notes;          // for the person at start, a line each

@@ -77,7 +77,7 @@ void Recorder::flush_reads(Process& process) {
 
 void Recorder::refuse(Process& process, std::string_view op, std::string_view would,
                       std::string_view object, const Verdict& verdict,
-                      std::function<void(JsonWriter&)> members, bool quiet) {
+                      std::function<void(JsonWriter&)> members, Telling telling) {
   counts.refused++;
   JsonWriter body = effect(process, op, EACCES, "performed");
   body.text("would", would);
@@ -85,22 +85,24 @@ void Recorder::refuse(Process& process, std::string_view op, std::string_view wo
   body.text("rule", verdict.rule);
   if (verdict.open_with.empty()) body.null("open_with");
   else body.text("open_with", verdict.open_with);
-  if (quiet) body.boolean("quiet", true);
+  if (telling == Telling::none) body.boolean("quiet", true);
   const std::uint64_t seq = note("effect:kernel", "refused", body.finish());
-  if (quiet) return;
+  if (telling == Telling::none) return;
   Refusal told;
   {
     const std::lock_guard hold(lock_);
     const auto key = std::pair(std::string(would) + ' ' + verdict.rule, std::string(object));
     if (const auto at = known_.find(key); at != known_.end()) {
       refusals_[at->second].times++;
-      refusals_[at->second].untold = told_before_.erase(at->first.second) == 0;
+      refusals_[at->second].untold =
+          telling == Telling::all && told_before_.erase(at->first.second) == 0;
       return;
     }
     if (refusals_.size() >= distinct_refusals_max) return;
     known_[key] = refusals_.size();
     refusals_.push_back({std::string(would), std::string(object), verdict.rule, verdict.open_with,
-                         seq, 1, told_before_.erase(key.second) == 0});
+                         seq, 1,
+                         telling == Telling::all && told_before_.erase(key.second) == 0});
     told = refusals_.back();
   }
   if (on_refusal) on_refusal(process, told);

@@ -35,6 +35,13 @@ struct Refusal {
   bool untold = true;
 };
 
+// Who hears of a refusal besides the log.
+enum class Telling : std::uint8_t {
+  all,     // the agent at its next word, the person at the end
+  person,  // the agent's own housekeeping: nothing the model asked for
+  none,    // what shells and libraries try all the time: counted and folded
+};
+
 struct Counts {
   std::atomic<std::uint64_t> effects{0}, reads{0}, writes{0}, execs{0}, refused{0}, connects{0},
       lost{0};
@@ -48,9 +55,9 @@ public:
   // Starts the body of an effect: pid, start, op, result, call, join, how.
   JsonWriter effect(const Process& process, std::string_view op, int error, const char* how);
   void append(const Process& process, std::string_view kind, JsonWriter& body);
-  // A denied action. `quiet`: counted and folded, not told (shell histories and the like).
+  // A denied action.
   void refuse(Process& process, std::string_view op, std::string_view would, std::string_view object,
-              const Verdict& verdict, std::function<void(JsonWriter&)> members, bool quiet = false);
+              const Verdict& verdict, std::function<void(JsonWriter&)> members, Telling telling = Telling::all);
   void read(Process& process, std::string_view op, const std::string& path, const char* how);
   void flush_reads(Process& process);
   // An entry of source "nd7" or an intent.

@@ -142,10 +142,7 @@ Result<> Session::start() {
     recorder_->note("effect:kernel", "resolve", body.finish());
   };
   events.may_connect = [this](const Address& address, const std::string& name) -> std::string {
-    ConnectAction action{address, name, false, false};
-    if (auto prefixes = machine_prefixes())
-      action.local_machine = std::any_of(prefixes->begin(), prefixes->end(),
-                                         [&](const Prefix& p) { return contains(p, address); });
+    const ConnectAction action{unmapped(address), name, false, network_->local_machine(address)};
     const Verdict verdict = decide_connect(*policy_->now(), action);
     JsonWriter body;
     body.text("op", "proxy").text("addr", address_text(address)).number("port", address.port)
@@ -153,6 +150,9 @@ Result<> Session::start() {
     if (!verdict.allowed()) body.text("rule", verdict.rule).text("open_with", verdict.open_with);
     recorder_->note("effect:kernel", verdict.allowed() ? "connect" : "refused", body.finish());
     return verdict.allowed() ? "" : verdict.rule;
+  };
+  events.name_granted = [this](const std::string& name) {
+    return host_granted(*policy_->now(), name);
   };
   auto net = Network::start(plan_.network, std::move(events));
   if (!net) return std::unexpected(net.error());
@@ -205,12 +205,13 @@ Result<> Session::start() {
   c.facts.hook_socket = plan_.runtime + "/hook";
   c.facts.control_socket = plan_.runtime + "/control";
   c.facts.tty = plan_.tty;
+  c.facts.has_hooks = plan_.agent != "none";
   c.facts.root = plan_.root;
   c.facts.signals_scoped = plan_.signals_scoped;
   c.facts.front_group = group;
   c.in_session = [this](pid_t pid) { return tracees_.belongs(pid); };
   if (plan_.agent == "none")
-    recorder_->on_refusal = [this](const Process& process, const Refusal& refusal) {
+    recorder_->on_refusal = [](const Process& process, const Refusal& refusal) {
       // No hooks to speak through: one line on the program's own standard error, through its own
       // description, so that offsets stay shared; never if that could block.
       auto error_output = os::take_fd(process.pidfd.get(), 2);

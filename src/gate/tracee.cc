@@ -146,14 +146,37 @@ bool Tracees::belongs(pid_t pid) {
 }
 
 std::vector<pid_t> Tracees::all() {
-  std::vector<pid_t> out;
+  // Every process of the session descends from the supervisor, which adopts orphans: down the
+  // children, which costs nothing for the rest of the machine.
+  std::vector<pid_t> out, waiting = {reaper_};
+  bool known = false;
+  while (!waiting.empty()) {
+    const pid_t parent = waiting.back();
+    waiting.pop_back();
+    if (parent != reaper_) out.push_back(parent);
+    DIR* tasks = opendir(fmt::format("/proc/{}/task", parent).c_str());
+    while (const dirent* task = tasks != nullptr ? readdir(tasks) : nullptr) {
+      if (task->d_name[0] == '.') continue;
+      auto text = read_proc_file(parent, fmt::format("task/{}/children", task->d_name).c_str());
+      if (!text) continue;
+      known = true;
+      const char* at = text->c_str();
+      char* end = nullptr;
+      for (long pid = std::strtol(at, &end, 10); end != at; pid = std::strtol(at, &end, 10)) {
+        if (pid > 0 && pid != own_child_) waiting.push_back(static_cast<pid_t>(pid));
+        at = end;
+      }
+    }
+    if (tasks != nullptr) closedir(tasks);
+  }
+  if (known) return out;
+  // A kernel without CONFIG_PROC_CHILDREN: look at every process.
   DIR* proc = opendir("/proc");
-  if (proc == nullptr) return out;
-  while (const dirent* entry = readdir(proc)) {
+  while (const dirent* entry = proc != nullptr ? readdir(proc) : nullptr) {
     const pid_t pid = std::atoi(entry->d_name);
     if (pid > 0 && belongs(pid)) out.push_back(pid);
   }
-  closedir(proc);
+  if (proc != nullptr) closedir(proc);
   return out;
 }
 

@@ -82,7 +82,8 @@ Answer refuse(Context& c, Call& call, const std::string& shown, Verdict verdict)
   const bool quiet = shown.ends_with("nscd/socket") || shown.contains("systemd/resolve") ||
                      shown.contains("systemd/userdb") || shown == "/dev/log";
   c.recorder.refuse(call.process(), call.name(), "connect", shown, verdict,
-                    [&](JsonWriter& body) { body.path("addr", shown); }, quiet);
+                    [&](JsonWriter& body) { body.path("addr", shown); },
+                    quiet ? Telling::none : telling_of(c, call.process(), shown, "connect"));
   return Answer::error(EACCES);
 }
 
