@@ -73,7 +73,7 @@ def test_claude_in_a_terminal():
                 screen.keys("Enter")
                 screen.shows("shift+tab to cycle")
                 screen.keys("hello")
-                screen.shows("❯ hello")
+                screen.shows("hello")
                 screen.keys("Enter")
                 screen.shows("All done, friend.")
                 screen.keys("C-z")
