@@ -35,7 +35,7 @@ std::string as_path(std::string_view word, const std::string& home, const std::s
   return {};
 }
 
-}  // namespace
+} // namespace
 
 std::vector<std::string> named_files(std::string_view settings, const std::string& home,
                                      const std::string& base) {
@@ -45,8 +45,10 @@ std::vector<std::string> named_files(std::string_view settings, const std::strin
     while (at < string.size() && out.size() < files_max) {
       const std::size_t start = string.find_first_not_of(" \t'\"`;|&()<>=,", at);
       if (start == std::string::npos) break;
-      const std::size_t end = std::min(string.find_first_of(" \t'\"`;|&()<>=,", start), string.size());
-      const std::string path = as_path(std::string_view(string).substr(start, end - start), home, base);
+      const std::size_t end =
+          std::min(string.find_first_of(" \t'\"`;|&()<>=,", start), string.size());
+      const std::string path =
+          as_path(std::string_view(string).substr(start, end - start), home, base);
       if (!path.empty() && std::find(out.begin(), out.end(), path) == out.end())
         out.push_back(path);
       at = end;
@@ -55,4 +57,4 @@ std::vector<std::string> named_files(std::string_view settings, const std::strin
   return out;
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -14,4 +14,4 @@ namespace nd7 {
 std::vector<std::string> named_files(std::string_view settings, const std::string& home,
                                      const std::string& base);
 
-}  // namespace nd7
+} // namespace nd7

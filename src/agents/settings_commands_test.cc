@@ -13,8 +13,8 @@ TEST(SettingsCommands, FindsScriptsHoweverTheyAreNamed) {
           "hooks":{"Stop":[{"hooks":[{"command":"$HOME/bin/stop \"a b\""}]}]},
           "apiKeyHelper":"/opt/key; ./local.sh", "env":{"U":"https://example.com/x"}})",
       "/home/u", "/p");
-  for (const char* path : {"/home/u/.claude/statusline.sh", "/home/u/bin/stop", "/opt/key",
-                           "/p/local.sh"})
+  for (const char* path :
+       {"/home/u/.claude/statusline.sh", "/home/u/bin/stop", "/opt/key", "/p/local.sh"})
     EXPECT_NE(std::find(files.begin(), files.end(), path), files.end()) << path;
   for (const std::string& file : files) EXPECT_EQ(file.find("example.com"), std::string::npos);
 }
@@ -30,5 +30,5 @@ TEST(SettingsCommands, SurvivesWhatDoesNotParse) {
   EXPECT_TRUE(named_files("", "/h", "/p").empty());
 }
 
-}  // namespace
-}  // namespace nd7
+} // namespace
+} // namespace nd7

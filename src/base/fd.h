@@ -24,7 +24,7 @@ public:
   explicit operator bool() const { return fd_ >= 0; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);  // close(2): the descriptor is gone even on EINTR
+    if (fd_ >= 0) ::close(fd_); // close(2): the descriptor is gone even on EINTR
     fd_ = fd;
   }
 
@@ -32,4 +32,4 @@ private:
   int fd_ = -1;
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -21,4 +21,4 @@ std::string errno_name(int error) {
   return name != nullptr ? std::string(name) : "E" + std::to_string(error);
 }
 
-}  // namespace nd7
+} // namespace nd7

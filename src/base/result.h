@@ -12,9 +12,9 @@
 namespace nd7 {
 
 struct Error {
-  std::string text;  // what was tried and why it failed, lower case, no full stop
-  int os_errno = 0;  // the errno behind it, 0 if none
-  std::string hint;  // the command or change that would help; may be empty
+  std::string text; // what was tried and why it failed, lower case, no full stop
+  int os_errno = 0; // the errno behind it, 0 if none
+  std::string hint; // the command or change that would help; may be empty
 };
 
 template <class T = void> using Result = std::expected<T, Error>;
@@ -28,4 +28,4 @@ template <class T = void> using Result = std::expected<T, Error>;
 // "EACCES" for 13; "E9999" for a number without a name. Used in log entries (`result`).
 std::string errno_name(int error);
 
-}  // namespace nd7
+} // namespace nd7

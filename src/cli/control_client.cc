@@ -30,27 +30,26 @@ std::string describe(const SessionInfo& session) {
   return fmt::format("{}  {}  {}", out, object->text("agent"), visible(object->text("project")));
 }
 
-}  // namespace
+} // namespace
 
 Result<Reply> ask_session(const Places& places, const SessionInfo& session,
                           const std::string& request) {
   const std::string path = places.runtime + "/" + session.id + "/control";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return fail("the path of a socket is too long: " + path);
+  if (path.size() >= sizeof address.sun_path)
+    return fail("the path of a socket is too long: " + path);
   std::memcpy(address.sun_path, path.data(), path.size());
   const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return os_error("socket");
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno == EACCES)
-      return fail("rules are changed from outside the session only",
-                  "run it in another terminal");
+      return fail("rules are changed from outside the session only", "run it in another terminal");
     return fail(fmt::format("session {} does not answer: {}", session.id, std::strerror(errno)),
                 "nd7 sessions");
   }
   const std::string line = request + "\n";
-  if (::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(line.size()))
+  if (::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
     return os_error("ask the session");
   Reply out;
   while (!out.text.ends_with('\n')) {
@@ -65,8 +64,7 @@ Result<Reply> ask_session(const Places& places, const SessionInfo& session,
   auto object = scan_json_object(out.text);
   if (!object) return std::unexpected(object.error());
   out.object = std::move(*object);
-  if (!out.object.boolean("ok"))
-    return fail(out.object.text("error"), out.object.text("hint"));
+  if (!out.object.boolean("ok")) return fail(out.object.text("error"), out.object.text("hint"));
   return out;
 }
 
@@ -97,4 +95,4 @@ Result<SessionInfo> choose_session(const Places& places, const std::string& id) 
   return running[static_cast<std::size_t>(number) - 1];
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -11,7 +11,7 @@
 namespace nd7 {
 
 struct Reply {
-  std::string text;   // owns what `object` points into
+  std::string text; // owns what `object` points into
   JsonObject object;
 };
 // Sends one request and reads the answer. Errors: the session has ended, refused, its own words.
@@ -21,4 +21,4 @@ Result<Reply> ask_session(const Places& places, const SessionInfo& session,
 // error that lists them.
 Result<SessionInfo> choose_session(const Places& places, const std::string& id);
 
-}  // namespace nd7
+} // namespace nd7

@@ -53,22 +53,25 @@ void check_network(std::vector<Finding>& out) {
   if ((*network)->parked())
     out.push_back({true, "names resolve through nd7 in an empty network namespace", ""});
   else
-    out.push_back({false,
-                   "no network namespace: UDP is refused, names go over TCP and a loopback proxy (" +
-                       (*network)->why_not() + ")",
-                   (*network)->repair()});
+    out.push_back(
+        {false,
+         "no network namespace: UDP is refused, names go over TCP and a loopback proxy (" +
+             (*network)->why_not() + ")",
+         (*network)->repair()});
 }
 
 void check_places(std::vector<Finding>& out, const Places& places) {
-  for (const auto& [what, path] : {std::pair{"records", places.state}, {"cache", places.cache},
-                                   {"sockets", places.runtime}}) {
+  for (const auto& [what, path] :
+       {std::pair{"records", places.state}, {"cache", places.cache}, {"sockets", places.runtime}}) {
     auto ok = make_private_directory(path);
-    if (ok) out.push_back({true, fmt::format("{} in {}", what, visible(path)), ""});
-    else out.push_back({false, fmt::format("{}: {}", what, ok.error().text), ok.error().hint});
+    if (ok)
+      out.push_back({true, fmt::format("{} in {}", what, visible(path)), ""});
+    else
+      out.push_back({false, fmt::format("{}: {}", what, ok.error().text), ok.error().hint});
   }
 }
 
-}  // namespace
+} // namespace
 
 const Usage usage_doctor{
     .name = "doctor",
@@ -112,4 +115,4 @@ int cmd_doctor(int argc, char** argv) {
   return finish_output(all_good ? 0 : 1);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -55,7 +55,7 @@ void kill_descendants() {
 
 void die_of(int number) {
   const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);  // the agent's own core, if any, is enough
+  setrlimit(RLIMIT_CORE, &none); // the agent's own core, if any, is enough
   signal(number, SIG_DFL);
   sigset_t mask;
   sigemptyset(&mask);
@@ -71,7 +71,7 @@ void say_refused(std::size_t refused) {
                     refused == 1 ? " was" : "s were"));
 }
 
-}  // namespace
+} // namespace
 
 int run_front(SupervisorPlan plan, LogFile& log) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -150,4 +150,4 @@ int run_front(SupervisorPlan plan, LogFile& log) {
   }
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -1,5 +1,5 @@
-// Front: what the shell started. Stays in the agent's process group, ignores the terminal's signals,
-// stops when the agent stopped, ends as the agent did.
+// Front: what the shell started. Stays in the agent's process group, ignores the terminal's
+// signals, stops when the agent stopped, ends as the agent did.
 #pragma once
 
 #include "gate/supervisor.h"
@@ -10,4 +10,4 @@ namespace nd7 {
 // of a signal (front then dies of the same).
 int run_front(SupervisorPlan plan, LogFile& log);
 
-}  // namespace nd7
+} // namespace nd7

@@ -12,8 +12,8 @@ namespace nd7 {
 
 struct Address {
   bool v6 = false;
-  std::array<std::uint8_t, 16> bytes{};  // network order; the first four for IPv4
-  std::uint16_t port = 0;                // host order
+  std::array<std::uint8_t, 16> bytes{}; // network order; the first four for IPv4
+  std::uint16_t port = 0;               // host order
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 
@@ -32,7 +32,7 @@ enum class AddressClass : std::uint8_t {
 };
 
 AddressClass classify(const Address& address);
-const char* class_name(AddressClass c);  // "private range", for sentences
+const char* class_name(AddressClass c); // "private range", for sentences
 // "93.184.216.34", "2606:2800::1" without the port.
 std::string address_text(const Address& address);
 // "93.184.216.34:443", "[2606:2800::1]:443".
@@ -52,8 +52,8 @@ struct Prefix {
 };
 // "10.0.0.0/8", "fe80::/10"; an address alone is a prefix of all its bits.
 std::optional<Prefix> parse_prefix(std::string_view text);
-bool contains(const Prefix& prefix, const Address& address);  // mapped IPv4 compares as IPv4
+bool contains(const Prefix& prefix, const Address& address); // mapped IPv4 compares as IPv4
 // In any of them, itself or by the IPv4 address it carries.
 bool contains(const std::vector<Prefix>& prefixes, const Address& address);
 
-}  // namespace nd7
+} // namespace nd7

@@ -12,10 +12,10 @@ bool has(const std::vector<std::string>& list, const std::string& what) {
 }
 
 TEST(Environment, WithholdsWhatLooksLikeACredential) {
-  for (const char* name : {"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "NPM_TOKEN",
-                           "MY_API_KEY", "OPENAI_API_KEY", "MYTOKEN", "PGPASSWORD", "github_token",
-                           "DATABASE_URL", "SSH_AUTH_SOCK", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
-                           "ND7_DISABLE", "TMUX"})
+  for (const char* name :
+       {"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "NPM_TOKEN", "MY_API_KEY",
+        "OPENAI_API_KEY", "MYTOKEN", "PGPASSWORD", "github_token", "DATABASE_URL", "SSH_AUTH_SOCK",
+        "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "ND7_DISABLE", "TMUX"})
     EXPECT_NE(withheld_reason(name), nullptr) << name;
   for (const char* name : {"PATH", "HOME", "LANG", "TERM", "EDITOR", "CC", "XAUTHORS", "KEYBOARD",
                            "PASSAGE", "MONKEY", "PATTERN", "COMPASS", "PWD", "OLDPWD", "MANPATH"})
@@ -44,5 +44,5 @@ TEST(Environment, MalformedEntriesAreDropped) {
   EXPECT_TRUE(plan.variables.empty());
 }
 
-}  // namespace
-}  // namespace nd7
+} // namespace
+} // namespace nd7

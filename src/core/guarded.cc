@@ -70,9 +70,11 @@ Rule rule(Effect effect, Shape shape, std::string path, std::string reason, std:
   return out;
 }
 
-}  // namespace
+} // namespace
 
-std::span<const GuardRow> guard_table() { return rows; }
+std::span<const GuardRow> guard_table() {
+  return rows;
+}
 
 std::vector<Rule> write_rules(const WriteInput& in) {
   std::vector<Rule> out;
@@ -104,9 +106,10 @@ std::vector<Rule> write_rules(const WriteInput& in) {
   for (const std::string& dir : claude) {
     add(Effect::judged, Shape::exact, dir + "/settings.json", "decides hooks and sandbox",
         Judge::claude_settings);
-    add(Effect::never_write, Shape::exact, dir + "/settings.local.json", "decides hooks and sandbox");
-    for (const char* part : {"/plugins", "/skills", "/agents", "/commands", "/hooks",
-                             "/managed-settings.json"})
+    add(Effect::never_write, Shape::exact, dir + "/settings.local.json",
+        "decides hooks and sandbox");
+    for (const char* part :
+         {"/plugins", "/skills", "/agents", "/commands", "/hooks", "/managed-settings.json"})
       add(Effect::guarded, Shape::subtree, dir + part, "agents run it, outside too");
   }
   for (const std::string& dir : codex) {
@@ -131,8 +134,10 @@ std::vector<Rule> write_rules(const WriteInput& in) {
     const std::size_t slash = in.claude_json.rfind('/');
     const std::string dir = in.claude_json.substr(0, slash);
     const std::string leaf = in.claude_json.substr(slash + 1);
-    for (const char* tail : {".tmp.*", ".lock", ".lock.*", ".backup", ".backup.*", ".corrupted.*"}) {
-      Rule sibling = rule(Effect::allow_write, Shape::glob, "/" + leaf + tail, "the agent's state", dir);
+    for (const char* tail :
+         {".tmp.*", ".lock", ".lock.*", ".backup", ".backup.*", ".corrupted.*"}) {
+      Rule sibling =
+          rule(Effect::allow_write, Shape::glob, "/" + leaf + tail, "the agent's state", dir);
       if (auto glob = Glob::parse(sibling.path))
         sibling.compiled = std::make_shared<const Glob>(std::move(*glob));
       out.push_back(std::move(sibling));
@@ -155,4 +160,4 @@ std::vector<Rule> write_rules(const WriteInput& in) {
   return out;
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -17,8 +17,8 @@
 namespace nd7 {
 
 struct GuardRow {
-  Effect effect;            // guarded, judged, or allow_write for an exception
-  std::string_view suffix;  // below the project
+  Effect effect;           // guarded, judged, or allow_write for an exception
+  std::string_view suffix; // below the project
   std::string_view reason;
   Judge judge = Judge::none;
 };
@@ -28,18 +28,18 @@ std::span<const GuardRow> guard_table();
 struct WriteInput {
   std::vector<std::string> homes;
   std::string project;
-  std::string claude_dir;   // ~/.claude or CLAUDE_CONFIG_DIR
-  std::string claude_json;  // ~/.claude.json, or claude_dir/.claude.json
-  std::string codex_dir;    // ~/.codex or CODEX_HOME
-  std::string agent;        // whose state may be written: "claude", "codex"
+  std::string claude_dir;  // ~/.claude or CLAUDE_CONFIG_DIR
+  std::string claude_json; // ~/.claude.json, or claude_dir/.claude.json
+  std::string codex_dir;   // ~/.codex or CODEX_HOME
+  std::string agent;       // whose state may be written: "claude", "codex"
   unsigned uid = 0;
-  std::string tmp;          // private temporary directory
-  std::string cache;        // private cache of package managers
-  std::vector<std::string> own_places;    // nd7's records, configuration, sockets
-  std::vector<std::string> program_files; // nd7's and PROGRAM's own, and what they are loaded from
-  std::vector<std::string> program_trees; // packages that hold them
-  std::vector<std::string> agent_commands;  // files that the agents' settings name as commands
+  std::string tmp;                         // private temporary directory
+  std::string cache;                       // private cache of package managers
+  std::vector<std::string> own_places;     // nd7's records, configuration, sockets
+  std::vector<std::string> program_files;  // nd7's and PROGRAM's own, and what they are loaded from
+  std::vector<std::string> program_trees;  // packages that hold them
+  std::vector<std::string> agent_commands; // files that the agents' settings name as commands
 };
 std::vector<Rule> write_rules(const WriteInput& input);
 
-}  // namespace nd7
+} // namespace nd7

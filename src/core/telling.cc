@@ -10,7 +10,7 @@ namespace {
 // Plain sentences for what people meet first.
 struct Advice {
   const char* operation;
-  const char* part;  // of the object
+  const char* part; // of the object
   const char* sentence;
 };
 constexpr Advice advices[] = {
@@ -20,8 +20,9 @@ constexpr Advice advices[] = {
     {"connect", ":22", "ssh does not go out: use the https address of the repository."},
     {"read", "/.ssh/", "ssh keys are closed: use the https address of the repository."},
     {"read", "private-keys-v1.d", "Signing keys are closed: commit with --no-gpg-sign."},
-    {"connect", "127.0.0.1:", "A program outside the session listens there, for instance an IDE; "
-                              "the person can open its port."},
+    {"connect", "127.0.0.1:",
+     "A program outside the session listens there, for instance an IDE; "
+     "the person can open its port."},
 };
 
 const char* verb(const std::string& operation) {
@@ -46,7 +47,7 @@ std::string one(const Told& refusal) {
                      visible(refusal.object), visible(refusal.rule));
 }
 
-}  // namespace
+} // namespace
 
 std::string tell_line(const Told& refusal) {
   std::string out = "nd7: refused " + one(refusal);
@@ -81,10 +82,11 @@ std::string tell(const std::vector<Told>& refusals) {
   if (shown < refusals.size())
     out += fmt::format("- and {} more, see nd7 show\n", refusals.size() - shown);
   out += advice;
-  out += any_grant ? "Retrying or going around it is pointless until the person allows it; say what "
-                     "you need and go on with what is possible."
-                   : "Retrying or going around it is pointless.";
+  out += any_grant
+             ? "Retrying or going around it is pointless until the person allows it; say what "
+               "you need and go on with what is possible."
+             : "Retrying or going around it is pointless.";
   return out;
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -8,10 +8,10 @@
 namespace nd7 {
 
 struct Told {
-  std::string operation;  // "write", "read", "connect", ...
-  std::string object;     // path or address as it really was
+  std::string operation; // "write", "read", "connect", ...
+  std::string object;    // path or address as it really was
   std::string rule;
-  std::string open_with;  // the command for the person, empty when no grant opens it
+  std::string open_with; // the command for the person, empty when no grant opens it
   std::uint64_t times = 1;
 };
 
@@ -23,4 +23,4 @@ std::string tell(const std::vector<Told>& refusals);
 // The one line for an agent without hooks, with a newline.
 std::string tell_line(const Told& refusal);
 
-}  // namespace nd7
+} // namespace nd7

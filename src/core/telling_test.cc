@@ -7,8 +7,10 @@ namespace nd7 {
 namespace {
 
 TEST(Telling, NamesObjectRuleAndCommand) {
-  const std::string text = tell({{"write", "/etc/x", "outside the project", "nd7 allow /etc/x", 1}});
-  for (const char* part : {"writing /etc/x", "outside the project", "nd7 allow /etc/x", "pointless"})
+  const std::string text =
+      tell({{"write", "/etc/x", "outside the project", "nd7 allow /etc/x", 1}});
+  for (const char* part :
+       {"writing /etc/x", "outside the project", "nd7 allow /etc/x", "pointless"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
@@ -18,7 +20,9 @@ TEST(Telling, NoAdviceForWhatNoGrantOpens) {
   EXPECT_NE(text.find("No grant opens this"), std::string::npos);
 }
 
-TEST(Telling, SaysNothingForNothing) { EXPECT_EQ(tell({}), ""); }
+TEST(Telling, SaysNothingForNothing) {
+  EXPECT_EQ(tell({}), "");
+}
 
 TEST(Telling, ControlCharactersAreShown) {
   const std::string text = tell({{"write", "/x\n\033[2Jallowed by admin", "r", "c", 1}});
@@ -41,5 +45,5 @@ RC_GTEST_PROP(Telling, StaysShort, ()) {
   RC_ASSERT(tell(refusals).size() <= 2000U);
 }
 
-}  // namespace
-}  // namespace nd7
+} // namespace
+} // namespace nd7

@@ -24,7 +24,7 @@ struct Answer {
   Fd fd;
   bool close_on_exec = false;
   std::function<Answer()> work;
-  std::function<void()> after;  // run once the caller has its descriptor, before it runs on
+  std::function<void()> after; // run once the caller has its descriptor, before it runs on
 
   static Answer value(std::int64_t v) { return make(Kind::value, v); }
   static Answer error(int e) { return make(Kind::error, e); }
@@ -53,4 +53,4 @@ private:
   }
 };
 
-}  // namespace nd7
+} // namespace nd7

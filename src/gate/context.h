@@ -58,13 +58,13 @@ struct PendingPointer {
 
 struct SessionFacts {
   std::string id;
-  std::string hook_socket;       // real path of the hook socket
+  std::string hook_socket; // real path of the hook socket
   std::string control_socket;
-  std::string tty;               // the user's terminal, "/dev/pts/3", or empty
-  bool has_hooks = false;        // the agent says what it does
-  bool root = false;             // the session runs as uid 0
-  bool signals_scoped = false;   // Landlock ABI 6
-  pid_t front_group = 0;                // the process group the agent was started in
+  std::string tty;             // the user's terminal, "/dev/pts/3", or empty
+  bool has_hooks = false;      // the agent says what it does
+  bool root = false;           // the session runs as uid 0
+  bool signals_scoped = false; // Landlock ABI 6
+  pid_t front_group = 0;       // the process group the agent was started in
 };
 
 struct Context {
@@ -80,24 +80,24 @@ struct Context {
   Network* network = nullptr;
   SessionFacts facts;
 
-  HiddenNames hidden;               // what closed places hold, by identity
-  Made made;                        // files in shared temporary places
-  std::shared_mutex names;          // renames exclusive, other changes of names shared
-  std::mutex tables;                // guards what follows
-  std::set<unsigned> ptys;          // pts numbers opened in this session
+  HiddenNames hidden;                      // what closed places hold, by identity
+  Made made;                               // files in shared temporary places
+  std::shared_mutex names;                 // renames exclusive, other changes of names shared
+  std::mutex tables;                       // guards what follows
+  std::set<unsigned> ptys;                 // pts numbers opened in this session
   std::set<std::uint64_t> listeners;       // inodes of TCP sockets this session listens on
   std::map<ObjectId, std::string> bound;   // unix sockets bound by path
   std::set<std::string> abstract_bound;    // "@name" bound by the session
   std::set<int> shm_ids, sem_ids, msg_ids; // System V objects the session made
-  std::map<std::string, PendingPointer> pending_pointers;  // .git files waiting to be judged
+  std::map<std::string, PendingPointer> pending_pointers; // .git files waiting to be judged
   std::atomic<bool> pointers_wait{false};
 
-  std::function<bool(pid_t)> in_session;   // Tracees::belongs, kept here to be pointed to
+  std::function<bool(pid_t)> in_session; // Tracees::belongs, kept here to be pointed to
   std::atomic<bool> capabilities_differ{false};
-  std::atomic<bool> foreground_lost{false};  // front is stopped or in the background
+  std::atomic<bool> foreground_lost{false}; // front is stopped or in the background
 
   std::mutex hook_lock;
-  std::map<std::string, pid_t> hook_callers;  // autobound client name -> pid that connected
+  std::map<std::string, pid_t> hook_callers; // autobound client name -> pid that connected
 };
 
-}  // namespace nd7
+} // namespace nd7

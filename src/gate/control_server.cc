@@ -37,26 +37,40 @@ bool parse_port(std::string_view text, std::uint16_t* port) {
 
 const char* effect_name(Effect effect) {
   switch (effect) {
-  case Effect::never_write: return "never write";
-  case Effect::never_read: return "never read or write";
-  case Effect::guarded: return "guarded";
-  case Effect::judged: return "judged";
-  case Effect::allow_write: return "write";
-  case Effect::own_write: return "write what the session made";
-  case Effect::deny_write: return "deny write";
-  case Effect::allow_read: return "read";
-  case Effect::deny_read: return "deny read";
+  case Effect::never_write:
+    return "never write";
+  case Effect::never_read:
+    return "never read or write";
+  case Effect::guarded:
+    return "guarded";
+  case Effect::judged:
+    return "judged";
+  case Effect::allow_write:
+    return "write";
+  case Effect::own_write:
+    return "write what the session made";
+  case Effect::deny_write:
+    return "deny write";
+  case Effect::allow_read:
+    return "read";
+  case Effect::deny_read:
+    return "deny read";
   }
   return "";
 }
 
 const char* origin_word(Origin origin) {
   switch (origin) {
-  case Origin::builtin: return "built-in";
-  case Origin::start_option: return "start";
-  case Origin::policy_file: return "policy";
-  case Origin::project_file: return "project";
-  case Origin::live: return "live";
+  case Origin::builtin:
+    return "built-in";
+  case Origin::start_option:
+    return "start";
+  case Origin::policy_file:
+    return "policy";
+  case Origin::project_file:
+    return "project";
+  case Origin::live:
+    return "live";
   }
   return "";
 }
@@ -74,10 +88,10 @@ std::vector<std::string> holders_of(Context& c, const std::string& path, bool wr
       const ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target);
       if (n <= 0 || !os::is_below(std::string_view(target, static_cast<std::size_t>(n)), path))
         continue;
-      struct stat st{};
+      struct stat st {};
       if (writing && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
           (st.st_mode & S_IWUSR) == 0)
-        continue;  // the link's own mode bits show how it is open
+        continue; // the link's own mode bits show how it is open
       holds = true;
     }
     closedir(dir);
@@ -91,7 +105,7 @@ std::vector<std::string> holders_of(Context& c, const std::string& path, bool wr
   return out;
 }
 
-}  // namespace
+} // namespace
 
 Result<Address> parse_listen(std::string_view text) {
   const std::size_t colon = text.rfind(':');
@@ -134,9 +148,9 @@ Result<HostGrant> parse_host(std::string_view text) {
     out.name += static_cast<char>(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
   }
   const std::size_t star = out.name.find('*');
-  if (star != std::string::npos && (star != 0 || !out.name.starts_with("*.") ||
-                                    out.name.find('*', 1) != std::string::npos ||
-                                    out.name.find('.', 2) == std::string::npos))
+  if (star != std::string::npos &&
+      (star != 0 || !out.name.starts_with("*.") || out.name.find('*', 1) != std::string::npos ||
+       out.name.find('.', 2) == std::string::npos))
     return fail("a '*' stands for the first labels only, as in *.example.com");
   return out;
 }
@@ -181,13 +195,15 @@ Result<RuleChange> change_policy(const Policy& now, bool allow, const std::strin
     };
     const std::size_t before = policy.hosts.size();
     std::erase_if(policy.hosts, same);
-    if (allow) policy.hosts.push_back(*grant);
+    if (allow)
+      policy.hosts.push_back(*grant);
     else if (before == policy.hosts.size())
       return fail(fmt::format("{} was not granted", value),
-                  policy.only_hosts ? "" : "any host is reachable on port 443; start with "
-                                           "--only-hosts to name them");
-    out.said = fmt::format("{} connect to {}:{}", allow ? "may" : "may not", grant->name,
-                           grant->port);
+                  policy.only_hosts ? ""
+                                    : "any host is reachable on port 443; start with "
+                                      "--only-hosts to name them");
+    out.said =
+        fmt::format("{} connect to {}:{}", allow ? "may" : "may not", grant->name, grant->port);
     return out;
   }
   if (what == "port") {
@@ -195,9 +211,12 @@ Result<RuleChange> change_policy(const Policy& now, bool allow, const std::strin
     if (!parse_port(value, &port)) return fail(fmt::format("'{}' is not a port", visible(value)));
     const std::size_t before = policy.ports.size();
     std::erase_if(policy.ports, [&](const PortGrant& g) { return g.port == port; });
-    if (allow) policy.ports.push_back({port, origin});
-    else if (before == policy.ports.size()) return fail(fmt::format("port {} was not granted", port));
-    out.said = fmt::format("{} connect to port {} of this machine", allow ? "may" : "may not", port);
+    if (allow)
+      policy.ports.push_back({port, origin});
+    else if (before == policy.ports.size())
+      return fail(fmt::format("port {} was not granted", port));
+    out.said =
+        fmt::format("{} connect to port {} of this machine", allow ? "may" : "may not", port);
     return out;
   }
   if (what == "listen") {
@@ -205,8 +224,10 @@ Result<RuleChange> change_policy(const Policy& now, bool allow, const std::strin
     if (!address) return std::unexpected(address.error());
     const std::size_t before = policy.listens.size();
     std::erase_if(policy.listens, [&](const ListenGrant& g) { return g.address == *address; });
-    if (allow) policy.listens.push_back({*address, origin});
-    else if (before == policy.listens.size()) return fail(fmt::format("{} was not granted", value));
+    if (allow)
+      policy.listens.push_back({*address, origin});
+    else if (before == policy.listens.size())
+      return fail(fmt::format("{} was not granted", value));
     out.said = fmt::format("{} listen on {}", allow ? "may" : "may not", value);
     return out;
   }
@@ -224,8 +245,8 @@ Result<RuleChange> change_policy(const Policy& now, bool allow, const std::strin
     } else if (before == policy.sockets.size()) {
       return fail(fmt::format("{} was not granted", tilde(policy, value)));
     }
-    out.said = fmt::format("{} connect to the socket {}", allow ? "may" : "may not",
-                           tilde(policy, value));
+    out.said =
+        fmt::format("{} connect to the socket {}", allow ? "may" : "may not", tilde(policy, value));
     return out;
   }
   return fail(fmt::format("'{}' is nothing that can be allowed", visible(what)));
@@ -242,13 +263,14 @@ void name_objects(Policy& policy) {
   for (std::size_t i = 0; i < count; ++i) {
     if (!protects(policy.rules[i])) continue;
     policy.rules[i].objects.clear();
-    struct stat st{};
+    struct stat st {};
     if (stat(policy.rules[i].path.c_str(), &st) != 0) continue;
     policy.rules[i].objects.push_back({st.st_dev, st.st_ino});
     // A closed place that is a link (~/.aws to dotfiles/aws) is closed where it really lies too.
     const std::string real = os::resolved_as_far(policy.rules[i].path);
     const bool known = std::any_of(policy.rules.begin(), policy.rules.end(), [&](const Rule& r) {
-      return r.path == real && r.effect == policy.rules[i].effect && r.shape == policy.rules[i].shape;
+      return r.path == real && r.effect == policy.rules[i].effect &&
+             r.shape == policy.rules[i].shape;
     });
     if (real == policy.rules[i].path || known) continue;
     Rule there = policy.rules[i];
@@ -272,20 +294,26 @@ std::string rules_json(const Policy& policy) {
   }
   for (const HostGrant& grant : policy.hosts) {
     JsonWriter row;
-    row.text("effect", "connect").text("host", grant.name).number("port", grant.port)
+    row.text("effect", "connect")
+        .text("host", grant.name)
+        .number("port", grant.port)
         .text("origin", origin_word(grant.origin));
     add(row);
   }
   for (const PortGrant& grant : policy.ports) {
     JsonWriter row;
-    row.text("effect", "connect").text("host", "this machine").number("port", grant.port)
+    row.text("effect", "connect")
+        .text("host", "this machine")
+        .number("port", grant.port)
         .text("origin", origin_word(grant.origin));
     add(row);
   }
   for (const ListenGrant& grant : policy.listens) {
     JsonWriter row;
-    row.text("effect", "listen").text("host", address_text(grant.address))
-        .number("port", grant.address.port).text("origin", origin_word(grant.origin));
+    row.text("effect", "listen")
+        .text("host", address_text(grant.address))
+        .number("port", grant.address.port)
+        .text("origin", origin_word(grant.origin));
     add(row);
   }
   for (const Rule& rule : policy.sockets) {
@@ -328,12 +356,12 @@ std::string why_json(Context* c, const Policy& policy, const std::string& what,
       action.address.port = host->port;
     }
     if (auto prefixes = machine_prefixes(); prefixes && parse_address(host->name))
-      action.local_machine =
-          std::any_of(prefixes->begin(), prefixes->end(),
-                      [&](const Prefix& p) { return contains(p, action.address); });
+      action.local_machine = std::any_of(prefixes->begin(), prefixes->end(), [&](const Prefix& p) {
+        return contains(p, action.address);
+      });
     verdict = decide_connect(policy, action);
   } else if (what == "socket") {
-    struct stat st{};
+    struct stat st {};
     bool own = false;
     if (c != nullptr && stat(value.c_str(), &st) == 0) {
       const std::lock_guard hold(c->tables);
@@ -344,13 +372,16 @@ std::string why_json(Context* c, const Policy& policy, const std::string& what,
     return failure("ask --write, --read, --connect or --socket");
   }
   JsonWriter out;
-  out.boolean("ok", true).boolean("allowed", verdict.allowed())
-      .text("verdict", verdict.allowed()                        ? "allowed"
+  out.boolean("ok", true)
+      .boolean("allowed", verdict.allowed())
+      .text("verdict", verdict.allowed()                     ? "allowed"
                        : verdict.decision == Decision::judge ? "judged by content"
-                                                                : "refused")
+                                                             : "refused")
       .text("rule", verdict.rule);
-  if (verdict.open_with.empty()) out.null("open_with");
-  else out.text("open_with", verdict.open_with);
+  if (verdict.open_with.empty())
+    out.null("open_with");
+  else
+    out.text("open_with", verdict.open_with);
   return out.finish();
 }
 
@@ -365,8 +396,7 @@ std::string ControlServer::change(bool allow, const std::string& what, const std
   c_.recorder.note("nd7", allow ? "grant" : "revoke", body.finish());
   c_.policy.replace(changed->policy);
   std::vector<std::string> holders;
-  if (!allow && (what == "path" || what == "read"))
-    holders = holders_of(c_, value, what == "path");
+  if (!allow && (what == "path" || what == "read")) holders = holders_of(c_, value, what == "path");
   JsonWriter out;
   out.boolean("ok", true).text("said", changed->said).texts("holders", holders);
   return out.finish();
@@ -389,7 +419,8 @@ std::string ControlServer::handle(std::string_view line, pid_t client) {
   if (op == "why") return why_json(&c_, *c_.policy.now(), what, value);
   if (op == "rules") {
     JsonWriter out;
-    out.boolean("ok", true).raw("rules", rules_json(*c_.policy.now()))
+    out.boolean("ok", true)
+        .raw("rules", rules_json(*c_.policy.now()))
         .boolean("only_hosts", c_.policy.now()->only_hosts);
     return out.finish();
   }
@@ -422,4 +453,4 @@ void ControlServer::serve(Fd connection) {
   }
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -41,4 +41,4 @@ std::string why_json(Context* c, const Policy& policy, const std::string& what,
 Result<Address> parse_listen(std::string_view text);
 Result<HostGrant> parse_host(std::string_view text);
 
-}  // namespace nd7
+} // namespace nd7

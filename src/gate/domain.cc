@@ -68,7 +68,7 @@ int drop_capabilities(std::uint64_t kept) {
 }
 
 void reset_signals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
   sigset_t none;
@@ -76,7 +76,7 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-}  // namespace
+} // namespace
 
 std::uint64_t kept_capabilities() {
   const auto bit = [](int c) { return std::uint64_t{1} << c; };
@@ -134,4 +134,4 @@ void enter(const Domain& domain, int channel, pid_t supervisor) {
   _exit(error == ENOENT ? 127 : 126);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -25,11 +25,11 @@ Result<> keep_capabilities(std::uint64_t kept);
 struct Domain {
   Fd ruleset;
   std::vector<sock_filter> filter;
-  std::uint64_t capabilities = 0;   // kept; 0 for an ordinary user
-  std::string program;              // absolute
+  std::uint64_t capabilities = 0; // kept; 0 for an ordinary user
+  std::string program;            // absolute
   std::vector<std::string> argv;
   std::vector<std::string> environment;
-  rlimit files{};                   // RLIMIT_NOFILE as the user had it
+  rlimit files{}; // RLIMIT_NOFILE as the user had it
 };
 
 // Runs in the child. `channel` is a unix socket to the supervisor: the listener goes there by
@@ -37,4 +37,4 @@ struct Domain {
 // the channel as one line "step: errno".
 [[noreturn]] void enter(const Domain& domain, int channel, pid_t supervisor);
 
-}  // namespace nd7
+} // namespace nd7

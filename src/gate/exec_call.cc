@@ -24,8 +24,8 @@ constexpr std::size_t arguments_bytes_max = 32768; // all of them
 constexpr std::size_t search_bytes_max = 1 << 20;  // of one argument, to find an announced command
 
 struct Arguments {
-  std::vector<std::string> whole;  // for joining
-  std::string json;                // for the entry, cut
+  std::vector<std::string> whole; // for joining
+  std::string json;               // for the entry, cut
 };
 
 Arguments read_arguments(const Call& call, unsigned index) {
@@ -34,7 +34,8 @@ Arguments read_arguments(const Call& call, unsigned index) {
   std::size_t total = 0;
   std::uint64_t at = call.arg(index);
   for (std::size_t i = 0; at != 0; ++i, at += sizeof(std::uint64_t)) {
-    auto pointer = os::read_remote<std::uint64_t>(call.caller.tid, os::RemotePtr<std::uint64_t>{at});
+    auto pointer =
+        os::read_remote<std::uint64_t>(call.caller.tid, os::RemotePtr<std::uint64_t>{at});
     if (!pointer || *pointer == 0) break;
     if (i >= arguments_max || total > arguments_bytes_max) {
       shown.push_back("...");
@@ -72,7 +73,7 @@ std::string content_hash(const os::Place& place) {
   return blake3_hex(bytes);
 }
 
-}  // namespace
+} // namespace
 
 Answer exec_call(Context& c, Worker& w, Call& call) {
   const bool at = call.name() == "execveat";
@@ -109,8 +110,8 @@ Answer exec_call(Context& c, Worker& w, Call& call) {
     constexpr std::size_t variables_max = 1024;
     std::uint64_t pointer_at = call.arg(index + 2);
     for (std::size_t i = 0; pointer_at != 0 && i < variables_max; ++i, pointer_at += 8) {
-      auto pointer = os::read_remote<std::uint64_t>(call.caller.tid,
-                                                    os::RemotePtr<std::uint64_t>{pointer_at});
+      auto pointer =
+          os::read_remote<std::uint64_t>(call.caller.tid, os::RemotePtr<std::uint64_t>{pointer_at});
       if (!pointer || *pointer == 0) break;
       char head[24];
       auto some = os::read_remote_some(call.caller.tid, *pointer, head, sizeof head);
@@ -120,9 +121,8 @@ Answer exec_call(Context& c, Worker& w, Call& call) {
     }
   }
   const Join join = c.joins.of_exec(process, arguments.whole, environment);
-  const bool hashed =
-      place->is_anonymous() || place->real.starts_with("/memfd:") ||
-      judge(c, call, Access::write, *place).allowed();
+  const bool hashed = place->is_anonymous() || place->real.starts_with("/memfd:") ||
+                      judge(c, call, Access::write, *place).allowed();
   os::Base cwd;
   if (auto found = w.resolver.base(call.caller, AT_FDCWD)) cwd = std::move(*found);
   {
@@ -133,15 +133,18 @@ Answer exec_call(Context& c, Worker& w, Call& call) {
   c.recorder.counts.execs++;
   JsonWriter body = c.recorder.effect(process, call.name(), 0, "observed");
   body.path("path", place->real).raw("argv", arguments.json).path("cwd", cwd.path);
-  if (hashed && S_ISREG(place->st.st_mode)) body.text("hash", content_hash(*place));
-  else body.null("hash");
+  if (hashed && S_ISREG(place->st.st_mode))
+    body.text("hash", content_hash(*place));
+  else
+    body.null("hash");
   c.recorder.append(process, "exec", body);
   return Answer::go_on();
 }
 
 void confirm_exec(Context& c, Process& process) {
   char buffer[PATH_MAX];
-  const ssize_t n = readlink(fmt::format("/proc/{}/exe", process.pid).c_str(), buffer, sizeof buffer);
+  const ssize_t n =
+      readlink(fmt::format("/proc/{}/exe", process.pid).c_str(), buffer, sizeof buffer);
   std::string pending;
   {
     const std::lock_guard hold(process.lock);
@@ -156,4 +159,4 @@ void confirm_exec(Context& c, Process& process) {
   }
 }
 
-}  // namespace nd7
+} // namespace nd7

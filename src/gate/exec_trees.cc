@@ -26,7 +26,7 @@ std::string real_path(const std::string& path) {
 bool closed(const Policy& policy, const std::string& path) {
   FileAction action;
   action.path = path;
-  struct stat st{};
+  struct stat st {};
   if (stat(path.c_str(), &st) == 0) {
     action.exists = true;
     action.is_directory = S_ISDIR(st.st_mode);
@@ -45,15 +45,15 @@ bool closes_below(const Policy& policy, const std::string& directory) {
         if (rule.scope == directory) return true;
         continue;
       }
-      const std::string pattern =
-          rule.scope + (rule.path.starts_with('/') ? "" : "/") + rule.path;
+      const std::string pattern = rule.scope + (rule.path.starts_with('/') ? "" : "/") + rule.path;
       // Component by component as far as the directory goes.
       std::size_t p = 0, d = 0;
       bool matches = true;
       while (matches && d < directory.size()) {
         const std::size_t pe = std::min(pattern.find('/', p + 1), pattern.size());
         const std::size_t de = std::min(directory.find('/', d + 1), directory.size());
-        if (p >= pattern.size()) matches = false;
+        if (p >= pattern.size())
+          matches = false;
         else
           matches = fnmatch(pattern.substr(p, pe - p).c_str(), directory.substr(d, de - d).c_str(),
                             FNM_PATHNAME) == 0;
@@ -84,11 +84,12 @@ public:
     }
     // What a rule closes by name here may lie elsewhere by a link: the object decides too.
     if (closed(policy_, real)) return;
-    const bool holds_home = depth == 0 && std::any_of(
-        input_.homes.begin(), input_.homes.end(), [&](const std::string& home) {
+    const bool holds_home =
+        depth == 0 &&
+        std::any_of(input_.homes.begin(), input_.homes.end(), [&](const std::string& home) {
           return home != real && os::is_below(home, real);
         });
-    struct stat st{};
+    struct stat st {};
     if (lstat(real.c_str(), &st) != 0) return;
     if (!S_ISDIR(st.st_mode)) {
       if (S_ISREG(st.st_mode)) trees.push_back(real);
@@ -98,7 +99,7 @@ public:
       trees.push_back(real);
       return;
     }
-    if (holds_home) return;  // never by a tree that contains the home
+    if (holds_home) return; // never by a tree that contains the home
     auto names = os::list_directory(real);
     if (!names) {
       left_out_->push_back(real);
@@ -106,7 +107,7 @@ public:
     }
     for (const std::string& name : *names) {
       const std::string child = real + "/" + name;
-      struct stat child_st{};
+      struct stat child_st {};
       // Links are followed only where they lead; their targets have trees of their own.
       if (lstat(child.c_str(), &child_st) != 0 || S_ISLNK(child_st.st_mode)) continue;
       if (closed(policy_, child)) continue;
@@ -127,7 +128,7 @@ std::string parent(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-}  // namespace
+} // namespace
 
 std::vector<std::string> exec_trees(const Policy& policy, const TreeInput& input,
                                     std::vector<std::string>* left_out) {
@@ -166,8 +167,9 @@ os::LandlockRuleset session_ruleset(const std::vector<std::string>& trees) {
   out.net = newest.net;
   out.scope = newest.scope;
   for (const std::string& tree : trees)
-    out.paths.push_back({tree, landlock_fs::execute | landlock_fs::read_file | landlock_fs::read_dir});
+    out.paths.push_back(
+        {tree, landlock_fs::execute | landlock_fs::read_file | landlock_fs::read_dir});
   return out;
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -1,7 +1,8 @@
-// Which trees Landlock grants for execution (and, with it, reading): the plan, before it is applied.
+// Which trees Landlock grants for execution (and, with it, reading): the plan, before it is
+// applied.
 //
-// execve opens the file for reading, and nobody can perform an exec for another: so the domain needs
-// EXECUTE and READ_FILE natively on everything that may be started. Every open is trapped and
+// execve opens the file for reading, and nobody can perform an exec for another: so the domain
+// needs EXECUTE and READ_FILE natively on everything that may be started. Every open is trapped and
 // decided by the policy all the same.
 #pragma once
 
@@ -9,17 +10,17 @@
 #include <vector>
 
 #include "core/policy.h"
-#include "os/program.h"
 #include "os/landlock.h"
+#include "os/program.h"
 
 namespace nd7 {
 
 struct TreeInput {
   std::vector<std::string> homes;
   std::string project;
-  std::vector<std::string> path_directories;  // of PATH
-  std::vector<os::ProgramChain> programs;     // PROGRAM and nd7 itself
-  std::vector<std::string> extra;             // private temporary and cache directories
+  std::vector<std::string> path_directories; // of PATH
+  std::vector<os::ProgramChain> programs;    // PROGRAM and nd7 itself
+  std::vector<std::string> extra;            // private temporary and cache directories
 };
 
 // Trees without anything closed to reading: where something is, its siblings along the way are
@@ -28,4 +29,4 @@ std::vector<std::string> exec_trees(const Policy& policy, const TreeInput& input
                                     std::vector<std::string>* left_out);
 os::LandlockRuleset session_ruleset(const std::vector<std::string>& trees);
 
-}  // namespace nd7
+} // namespace nd7

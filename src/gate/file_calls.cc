@@ -13,7 +13,9 @@
 namespace nd7 {
 namespace {
 
-bool is_legacy(const Call& call, std::string_view name) { return call.name() == name; }
+bool is_legacy(const Call& call, std::string_view name) {
+  return call.name() == name;
+}
 
 struct Named {
   int dirfd = AT_FDCWD;
@@ -45,8 +47,10 @@ Answer finish(Context& c, Call& call, std::string_view kind, const os::Place& pl
   if (error != ENOENT && error != EEXIST && error != ENOTEMPTY && error != ENOTDIR &&
       error != EISDIR) {
     JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
-    if (kind == "symlink") body.path("from", target == nullptr ? "" : target).path("to", place.real);
-    else body.path("path", place.real);
+    if (kind == "symlink")
+      body.path("from", target == nullptr ? "" : target).path("to", place.real);
+    else
+      body.path("path", place.real);
     if (kind == "mkdir" || kind == "remove") body.null("preimage");
     c.recorder.append(call.process(), kind, body);
   }
@@ -54,7 +58,7 @@ Answer finish(Context& c, Call& call, std::string_view kind, const os::Place& pl
 }
 
 void remember_created(Context& c, const Policy& policy, const os::Place& place) {
-  struct stat st{};
+  struct stat st {};
   if (fstatat(place.parent.get(), place.leaf.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
     remember_made(c, policy, place.real, st);
 }
@@ -76,12 +80,13 @@ Verdict link_to_guarded(const Policy& policy, const std::string& path, const Rul
 }
 
 Verdict guarded_below(const Policy& policy, const Covered& covered) {
-  return {Decision::deny, "guarded: this would put " + tilde(policy, covered.path) +
-                              " in place, which runs later outside or is closed",
+  return {Decision::deny,
+          "guarded: this would put " + tilde(policy, covered.path) +
+              " in place, which runs later outside or is closed",
           "nd7 allow " + shell_word(tilde(policy, covered.path)), Judge::none};
 }
 
-}  // namespace
+} // namespace
 
 Answer mkdir_call(Context& c, Worker& w, Call& call) {
   const bool at = !is_legacy(call, "mkdir");
@@ -91,12 +96,12 @@ Answer mkdir_call(Context& c, Worker& w, Call& call) {
   if (place->on_proc) return Answer::error(ENOENT);
   Verdict verdict = judge(c, call, Access::write, *place);
   if (verdict.decision == Decision::judge && verdict.judge == Judge::git_pointer)
-    verdict.decision = Decision::allow;  // a directory is no pointer
+    verdict.decision = Decision::allow; // a directory is no pointer
   if (!verdict.allowed()) return deny(c, call, *place, "mkdir", verdict);
   take_umask(call);
   w.inflight->begin(w.slot, call.name(), place->real);
-  const int result = mkdirat(place->parent.get(), place->leaf.c_str(),
-                             static_cast<mode_t>(call.arg(at ? 2 : 1)));
+  const int result =
+      mkdirat(place->parent.get(), place->leaf.c_str(), static_cast<mode_t>(call.arg(at ? 2 : 1)));
   if (result == 0) remember_created(c, *call.policy, *place);
   return finish(c, call, "mkdir", *place, result);
 }
@@ -109,11 +114,16 @@ Answer remove_call(Context& c, Worker& w, Call& call) {
   auto place = resolve(c, w, call, 0, at, os::Follow::all_but_last);
   if (!place) return Answer::error(errno_of(place.error()));
   switch (place->last) {
-  case os::LastPart::dot: return Answer::error(directory ? EINVAL : EISDIR);
-  case os::LastPart::dot_dot: return Answer::error(directory ? ENOTEMPTY : EISDIR);
-  case os::LastPart::root: return Answer::error(directory ? EBUSY : EISDIR);
-  case os::LastPart::magic: return Answer::error(EPERM);
-  case os::LastPart::name: break;
+  case os::LastPart::dot:
+    return Answer::error(directory ? EINVAL : EISDIR);
+  case os::LastPart::dot_dot:
+    return Answer::error(directory ? ENOTEMPTY : EISDIR);
+  case os::LastPart::root:
+    return Answer::error(directory ? EBUSY : EISDIR);
+  case os::LastPart::magic:
+    return Answer::error(EPERM);
+  case os::LastPart::name:
+    break;
   }
   if (!place->exists) return Answer::error(ENOENT);
   if (directory && !place->is_directory()) return Answer::error(ENOTDIR);
@@ -128,9 +138,9 @@ Answer remove_call(Context& c, Worker& w, Call& call) {
   // keep: the pre-image of what goes away belongs here.
   w.inflight->begin(w.slot, call.name(), place->real);
   const std::shared_lock hold(c.names);
-  const int result = unlinkat(place->parent.get(), place->leaf.c_str(), directory ? AT_REMOVEDIR : 0);
-  if (result == 0 && place->st.st_nlink <= 1)
-    c.made.remove({place->st.st_dev, place->st.st_ino});
+  const int result =
+      unlinkat(place->parent.get(), place->leaf.c_str(), directory ? AT_REMOVEDIR : 0);
+  if (result == 0 && place->st.st_nlink <= 1) c.made.remove({place->st.st_dev, place->st.st_ino});
   return finish(c, call, "remove", *place, result);
 }
 
@@ -139,7 +149,7 @@ Answer rename_call(Context& c, Worker& w, Call& call) {
   const unsigned flags = call.name() == "renameat2" ? call.word(4) : 0;
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)) != 0)
     return Answer::error(EINVAL);
-  if ((flags & RENAME_WHITEOUT) != 0) return Answer::error(EPERM);  // needs CAP_MKNOD
+  if ((flags & RENAME_WHITEOUT) != 0) return Answer::error(EPERM); // needs CAP_MKNOD
   const bool exchange = (flags & RENAME_EXCHANGE) != 0;
   if (exchange && (flags & RENAME_NOREPLACE) != 0) return Answer::error(EINVAL);
   auto from = resolve(c, w, call, 0, at, os::Follow::all_but_last);
@@ -162,7 +172,7 @@ Answer rename_call(Context& c, Worker& w, Call& call) {
   Verdict verdict = judge(c, call, Access::write, *from);
   if (verdict.decision == Decision::judge &&
       (verdict.judge == Judge::git_config || verdict.judge == Judge::git_pointer) && !exchange)
-    verdict.decision = Decision::allow;  // moving a git file away is removing it
+    verdict.decision = Decision::allow; // moving a git file away is removing it
   if (!verdict.allowed()) return deny(c, call, *from, "rename", verdict);
   verdict = judge(c, call, Access::read, *from);
   if (!verdict.allowed()) return deny(c, call, *from, "rename", verdict);
@@ -179,9 +189,8 @@ Answer rename_call(Context& c, Worker& w, Call& call) {
   }
   if (!verdict.allowed()) return deny(c, call, *to, "rename", verdict);
   const auto covered_by = [&](const os::Place& object, const std::string& name, bool arriving) {
-    return object.is_directory()
-               ? covered_below(policy, name, object.object.get(), arriving)
-               : Covered{};
+    return object.is_directory() ? covered_below(policy, name, object.object.get(), arriving)
+                                 : Covered{};
   };
   // Arriving: the moved thing under its new name. Leaving: what lies below the old name.
   Covered covered = covered_by(*from, to->real, true);
@@ -296,7 +305,7 @@ Answer mknod_call(Context& c, Worker& w, Call& call) {
   if (!place) return Answer::error(errno_of(place.error()));
   if (place->exists || place->last != os::LastPart::name) return Answer::error(EEXIST);
   if (place->trailing_slash || place->on_proc) return Answer::error(ENOENT);
-  if (S_ISCHR(mode) || S_ISBLK(mode)) return Answer::error(EPERM);  // as without CAP_MKNOD
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return Answer::error(EPERM); // as without CAP_MKNOD
   if (S_ISDIR(mode)) return Answer::error(EPERM);
   const Verdict verdict = judge(c, call, Access::write, *place);
   if (!verdict.allowed()) return deny(c, call, *place, "write", verdict);
@@ -311,4 +320,4 @@ Answer mknod_call(Context& c, Worker& w, Call& call) {
   return error != 0 ? Answer::error(error) : Answer::value(0);
 }
 
-}  // namespace nd7
+} // namespace nd7

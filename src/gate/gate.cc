@@ -47,7 +47,7 @@ private:
   bool taken_ = false;
 };
 
-}  // namespace
+} // namespace
 
 // The seven steps. `decode` has filled the Call; each family's function resolves (os/resolve.h),
 // decides (core/policy.h), keeps what undo will need, performs on the object it checked, and
@@ -55,13 +55,20 @@ private:
 Answer handle(Context& c, Worker& w, Call& call) {
   switch (call.row->family) {
   case Family::open:
-  case Family::creat: return open_call(c, w, call);
-  case Family::mkdir: return mkdir_call(c, w, call);
-  case Family::remove: return remove_call(c, w, call);
-  case Family::rename: return rename_call(c, w, call);
-  case Family::link: return link_call(c, w, call);
-  case Family::symlink: return symlink_call(c, w, call);
-  case Family::mknod: return mknod_call(c, w, call);
+  case Family::creat:
+    return open_call(c, w, call);
+  case Family::mkdir:
+    return mkdir_call(c, w, call);
+  case Family::remove:
+    return remove_call(c, w, call);
+  case Family::rename:
+    return rename_call(c, w, call);
+  case Family::link:
+    return link_call(c, w, call);
+  case Family::symlink:
+    return symlink_call(c, w, call);
+  case Family::mknod:
+    return mknod_call(c, w, call);
   case Family::truncate:
   case Family::chmod:
   case Family::chown:
@@ -71,40 +78,54 @@ Answer handle(Context& c, Worker& w, Call& call) {
   case Family::fchmod:
   case Family::fchown:
   case Family::fsetxattr:
-  case Family::fremovexattr: return metadata_call(c, w, call);
-  case Family::exec: return exec_call(c, w, call);
-  case Family::socket: return socket_call(c, w, call);
-  case Family::socketpair: return socketpair_call(c, w, call);
-  case Family::connect: return connect_call(c, w, call);
-  case Family::bind: return bind_call(c, w, call);
-  case Family::listen: return listen_call(c, w, call);
+  case Family::fremovexattr:
+    return metadata_call(c, w, call);
+  case Family::exec:
+    return exec_call(c, w, call);
+  case Family::socket:
+    return socket_call(c, w, call);
+  case Family::socketpair:
+    return socketpair_call(c, w, call);
+  case Family::connect:
+    return connect_call(c, w, call);
+  case Family::bind:
+    return bind_call(c, w, call);
+  case Family::listen:
+    return listen_call(c, w, call);
   case Family::kill:
   case Family::tkill:
   case Family::tgkill:
   case Family::sigqueue:
   case Family::pidfd_signal:
-  case Family::setown: return signal_call(c, w, call);
+  case Family::setown:
+    return signal_call(c, w, call);
   case Family::foreign_pid:
-  case Family::priority: return foreign_process_call(c, w, call);
+  case Family::priority:
+    return foreign_process_call(c, w, call);
   case Family::credentials:
   case Family::prctl:
     // From here on a caller's capabilities may be fewer than ours.
     c.capabilities_differ = true;
     return Answer::go_on();
-  case Family::ioctl: return ioctl_call(c, w, call);
+  case Family::ioctl:
+    return ioctl_call(c, w, call);
   case Family::ipc_get:
   case Family::ipc_use:
-  case Family::mq: return ipc_call(c, w, call);
+  case Family::mq:
+    return ipc_call(c, w, call);
   case Family::inner_landlock: {
     const Verdict verdict{Decision::deny,
                           "an inner Landlock domain would be defeated silently by the gate; switch "
                           "the tool's own sandbox off",
-                          {}, Judge::none};
-    c.recorder.refuse(call.process(), call.name(), "inner sandbox", "landlock", verdict,
-                      [](JsonWriter&) {}, Telling::none);
+                          {},
+                          Judge::none};
+    c.recorder.refuse(
+        call.process(), call.name(), "inner sandbox", "landlock", verdict, [](JsonWriter&) {},
+        Telling::none);
     return Answer::error(EOPNOTSUPP);
   }
-  case Family::none: break;
+  case Family::none:
+    break;
   }
   return Answer::error(ENOSYS);
 }
@@ -126,8 +147,7 @@ Result<std::shared_ptr<Call>> Gate::decode(const seccomp_notif& notification) {
     const std::lock_guard hold(process.lock);
     if (process.join.call.empty()) process.join = join;
   }
-  if (!process.pending_exec.empty() && call->row->family != Family::exec)
-    confirm_exec(c, process);
+  if (!process.pending_exec.empty() && call->row->family != Family::exec) confirm_exec(c, process);
   call->policy = c.policy.now();
   settle_pointers(c, *call->policy, process);
   call->caller = {call->tracee->tid, process.pid, call->tracee->proc.get(),
@@ -138,19 +158,29 @@ Result<std::shared_ptr<Call>> Gate::decode(const seccomp_notif& notification) {
 void Gate::deliver(Call& call, Answer answer) {
   const std::uint64_t id = call.notification.id;
   switch (answer.kind) {
-  case Answer::Kind::value: c.listener.answer_value(id, answer.number); return;
-  case Answer::Kind::error: c.listener.answer_error(id, static_cast<int>(answer.number)); return;
-  case Answer::Kind::let_continue: c.listener.answer_continue(id); return;
-  case Answer::Kind::done: return;
-  case Answer::Kind::later: return;  // deliver_later
+  case Answer::Kind::value:
+    c.listener.answer_value(id, answer.number);
+    return;
+  case Answer::Kind::error:
+    c.listener.answer_error(id, static_cast<int>(answer.number));
+    return;
+  case Answer::Kind::let_continue:
+    c.listener.answer_continue(id);
+    return;
+  case Answer::Kind::done:
+    return;
+  case Answer::Kind::later:
+    return; // deliver_later
   case Answer::Kind::descriptor: {
     const int number = c.listener.add_fd(id, answer.fd.get(), answer.close_on_exec);
     const int error = errno;
     // Our copy must be gone before the caller runs on: a second reference makes exec say ETXTBSY
     // and flock conflict with itself.
     answer.fd.reset();
-    if (number < 0) c.listener.answer_error(id, error);
-    else c.listener.answer_value(id, number);
+    if (number < 0)
+      c.listener.answer_error(id, error);
+    else
+      c.listener.answer_value(id, number);
     return;
   }
   }
@@ -160,8 +190,7 @@ void Gate::deliver_later(std::shared_ptr<Call> call, std::function<Answer()> wor
   const std::uint64_t id = call->notification.id;
   const pid_t caller = call->tracee->tid;
   c.pool.submit(
-      caller,
-      [this, call, work = std::move(work)] { deliver(*call, work()); },
+      caller, [this, call, work = std::move(work)] { deliver(*call, work()); },
       [this, id] { return !c.listener.still_valid(id); });
 }
 
@@ -186,13 +215,19 @@ void Gate::serve(std::size_t slot) {
       answer = handle(c, w, **call);
       inflight_.end(slot);
     }
-    if (answer.kind == Answer::Kind::later) deliver_later(*call, std::move(answer.work));
-    else deliver(**call, std::move(answer));
+    if (answer.kind == Answer::Kind::later)
+      deliver_later(*call, std::move(answer.work));
+    else
+      deliver(**call, std::move(answer));
   }
 }
 
-int errno_of(const Error& error) { return error.os_errno != 0 ? error.os_errno : EACCES; }
+int errno_of(const Error& error) {
+  return error.os_errno != 0 ? error.os_errno : EACCES;
+}
 
-FdPath::FdPath(int fd) { *fmt::format_to(text, "/proc/self/fd/{}", fd) = 0; }
+FdPath::FdPath(int fd) {
+  *fmt::format_to(text, "/proc/self/fd/{}", fd) = 0;
+}
 
-}  // namespace nd7
+} // namespace nd7

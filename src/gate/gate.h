@@ -18,7 +18,7 @@ namespace nd7 {
 // One per receiver or pool thread.
 struct Worker {
   os::Resolver resolver;
-  std::size_t slot = 0;  // in the in-flight file
+  std::size_t slot = 0; // in the in-flight file
   Inflight* inflight = nullptr;
 };
 
@@ -62,7 +62,7 @@ Answer rename_call(Context& c, Worker& w, Call& call);
 Answer link_call(Context& c, Worker& w, Call& call);
 Answer symlink_call(Context& c, Worker& w, Call& call);
 Answer mknod_call(Context& c, Worker& w, Call& call);
-Answer metadata_call(Context& c, Worker& w, Call& call);  // truncate, chmod, chown, utime, xattr
+Answer metadata_call(Context& c, Worker& w, Call& call); // truncate, chmod, chown, utime, xattr
 Answer exec_call(Context& c, Worker& w, Call& call);
 void confirm_exec(Context& c, Process& process);
 Answer socket_call(Context& c, Worker& w, Call& call);
@@ -75,12 +75,13 @@ Answer foreign_process_call(Context& c, Worker& w, Call& call);
 Answer ioctl_call(Context& c, Worker& w, Call& call);
 Answer ipc_call(Context& c, Worker& w, Call& call);
 
-// --- shared by the handlers (gate/judging.cc) -------------------------------------------------------
+// --- shared by the handlers (gate/judging.cc)
+// -------------------------------------------------------
 
 // The question decide() is asked about a Place, with what the gate knows of it.
 FileAction action_of(Context& c, const Policy& policy, Access access, const os::Place& place);
 Verdict judge(Context& c, Call& call, Access access, const os::Place& place);
-bool has_other_names(const struct stat& st);  // a regular file with more than one link
+bool has_other_names(const struct stat& st); // a regular file with more than one link
 // Refuses: records and gives EACCES. But what the kernel would have refused by itself (the caller
 // may not write there anyway) is answered as the kernel would, as an effect that failed.
 // `more` adds the members of the kind it would have been.
@@ -94,7 +95,8 @@ bool is_quiet(const Policy& policy, const std::string& path, std::string_view wo
 // Sets this thread's umask to the caller's; call before creating something.
 void take_umask(const Call& call);
 // After a creation: remembers it where only what the session made may be changed.
-void remember_made(Context& c, const Policy& policy, const std::string& path, const struct stat& st);
+void remember_made(Context& c, const Policy& policy, const std::string& path,
+                   const struct stat& st);
 // Something below `object` that a rule would cover under the name `path`; empty if nothing.
 struct Covered {
   std::string path;
@@ -114,4 +116,4 @@ struct FdPath {
 };
 int errno_of(const Error& error);
 
-}  // namespace nd7
+} // namespace nd7

@@ -13,11 +13,11 @@
 namespace nd7 {
 namespace {
 
-constexpr std::size_t entries_max = 200000;      // listed at most; then unknown files are refused
-constexpr std::uint64_t fresh_ns = 2000000000;   // how old a listing may be
-constexpr std::uint64_t cost_share = 50;         // and never more than 2 % of the time
+constexpr std::size_t entries_max = 200000;    // listed at most; then unknown files are refused
+constexpr std::uint64_t fresh_ns = 2000000000; // how old a listing may be
+constexpr std::uint64_t cost_share = 50;       // and never more than 2 % of the time
 
-}  // namespace
+} // namespace
 
 void HiddenNames::refresh(const Policy& policy) {
   const std::uint64_t now = system_clock().boot_ns();
@@ -33,7 +33,7 @@ void HiddenNames::refresh(const Policy& policy) {
     while (!waiting.empty()) {
       const std::string path = std::move(waiting.back());
       waiting.pop_back();
-      struct stat st{};
+      struct stat st {};
       if (++seen > entries_max) {
         complete_ = false;
         break;
@@ -43,7 +43,7 @@ void HiddenNames::refresh(const Policy& policy) {
         hidden_[{st.st_dev, st.st_ino}] = {path, rule.reason};
       } else if (S_ISDIR(st.st_mode)) {
         auto names = os::list_directory(path);
-        if (!names) continue;  // not readable for us, so not for the session either
+        if (!names) continue; // not readable for us, so not for the session either
         for (const std::string& name : *names) waiting.push_back(path + "/" + name);
       }
     }
@@ -61,7 +61,8 @@ Verdict HiddenNames::judge(const Policy& policy, ObjectId id, const Verdict& ver
     return {Decision::deny,
             "credentials: this file has several names, and the closed places are too large to be "
             "searched for it",
-            {}, Judge::none};
+            {},
+            Judge::none};
   }
   FileAction action;
   action.path = at->second.path;
@@ -75,4 +76,4 @@ Verdict HiddenNames::judge(const Policy& policy, ObjectId id, const Verdict& ver
           "nd7 allow --read " + shell_word(tilde(policy, at->second.path)), Judge::none};
 }
 
-}  // namespace nd7
+} // namespace nd7

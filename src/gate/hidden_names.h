@@ -29,4 +29,4 @@ private:
   bool complete_ = true;
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t header_bytes_max = 4096;
 constexpr std::size_t payload_bytes_max = std::size_t{256} << 20;
 constexpr int wait_ms_max = 10000;
-constexpr int agent_depth_max = 3;  // agent, its launcher, a shell around the hook
+constexpr int agent_depth_max = 3; // agent, its launcher, a shell around the hook
 
 bool receive_some(int fd, std::string& into, std::size_t size_max) {
   pollfd wait{fd, POLLIN, 0};
@@ -39,7 +39,7 @@ std::string client_name(int connection) {
   return size > at + 1 ? std::string(peer.sun_path + 1, size - at - 1) : std::string{};
 }
 
-}  // namespace
+} // namespace
 
 Result<Fd> listen_unix(const std::string& path) {
   sockaddr_un address{};
@@ -102,7 +102,7 @@ void HookServer::serve(Fd connection) {
       c_.hook_callers.erase(at);
     }
   }
-  if (pid == 0) return;  // not led here by the gate
+  if (pid == 0) return; // not led here by the gate
   const bool trusted = from_agent(pid);
   std::string bytes;
   std::size_t line_end;
@@ -118,7 +118,7 @@ void HookServer::serve(Fd connection) {
   if (wanted > payload_bytes_max) return;
   bytes.erase(0, line_end + 1);
   while (bytes.size() < wanted)
-    if (!receive_some(connection.get(), bytes, wanted - bytes.size())) break;  // keep what came
+    if (!receive_some(connection.get(), bytes, wanted - bytes.size())) break; // keep what came
 
   Intent intent = port_.read(agent, bytes, parent);
   if (!trusted && intent.body.ends_with('}')) {
@@ -133,8 +133,8 @@ void HookServer::serve(Fd connection) {
     if (!port_.answer(agent, intent.event, "?").empty()) {
       std::vector<Told> told = foreseen(agent, intent);
       for (const Refusal& refusal : c_.recorder.take_untold())
-        told.push_back({refusal.operation, refusal.object, refusal.rule, refusal.open_with,
-                        refusal.times});
+        told.push_back(
+            {refusal.operation, refusal.object, refusal.rule, refusal.open_with, refusal.times});
       std::string text = tell(told);
       if (intent.event == "SessionStart" && !note_.empty())
         text = text.empty() ? note_ : note_ + "\n" + text;
@@ -148,4 +148,4 @@ void HookServer::serve(Fd connection) {
   (void)!::send(connection.get(), line.data(), line.size(), MSG_NOSIGNAL);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -31,4 +31,4 @@ private:
 // Listens on a unix socket in a private directory; the path must fit sun_path.
 Result<Fd> listen_unix(const std::string& path);
 
-}  // namespace nd7
+} // namespace nd7

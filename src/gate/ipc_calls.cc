@@ -28,8 +28,10 @@ Kind kind_of(Context& c, std::string_view name) {
 
 Answer refuse(Context& c, Call& call, const char* what, std::string object) {
   c.recorder.refuse(call.process(), call.name(), "use", object,
-                    {Decision::deny, fmt::format("processes: {} that this session did not make", what),
-                     {}, Judge::none},
+                    {Decision::deny,
+                     fmt::format("processes: {} that this session did not make", what),
+                     {},
+                     Judge::none},
                     [&](JsonWriter& body) { body.text("object", object); });
   return Answer::error(EACCES);
 }
@@ -41,7 +43,7 @@ long get(std::string_view name, const Call& call, int flags) {
   return syscall(SYS_msgget, key, flags);
 }
 
-}  // namespace
+} // namespace
 
 Answer ipc_call(Context& c, Worker&, Call& call) {
   if (call.row->family == Family::mq) return refuse(c, call, "a POSIX message queue", "mqueue");
@@ -72,4 +74,4 @@ Answer ipc_call(Context& c, Worker&, Call& call) {
   return refuse(c, call, kind.what, fmt::format("id {}", id));
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -27,7 +27,7 @@ std::string without_quotes(std::string_view text) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 void Joins::announce(const Intent& intent) {
   if (intent.tool_use_id.empty()) return;
@@ -88,4 +88,4 @@ bool Joins::any_open() {
   return std::any_of(calls_.begin(), calls_.end(), [](const Announced& call) { return call.open; });
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -29,7 +29,7 @@ public:
   Join of_new(const Process& process, const Process* parent);
   // A write by a process that belongs to no call: the agent's own file tools.
   Join of_own_write(std::string_view path);
-  bool any_open();  // is a call announced and not finished?
+  bool any_open(); // is a call announced and not finished?
 
 private:
   struct Announced {
@@ -40,8 +40,8 @@ private:
     bool started = false;
   };
   std::mutex lock_;
-  std::vector<Announced> calls_;                 // bounded: the oldest are dropped
-  std::map<pid_t, std::string> sessions_;        // process session -> call
+  std::vector<Announced> calls_;          // bounded: the oldest are dropped
+  std::map<pid_t, std::string> sessions_; // process session -> call
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -13,13 +13,13 @@
 namespace nd7 {
 namespace {
 
-constexpr std::size_t judged_bytes_max = 4 << 20;  // configuration files are small
+constexpr std::size_t judged_bytes_max = 4 << 20; // configuration files are small
 constexpr int name_attempts_max = 16;
 
 Result<std::string> read_object(int object) {
   const Fd fd(::open(FdPath(object).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return os_error("open");
-  struct stat st{};
+  struct stat st {};
   if (fstat(fd.get(), &st) != 0) return os_error("fstat");
   if (!S_ISREG(st.st_mode)) return fail("not a regular file");
   if (st.st_size > static_cast<off_t>(judged_bytes_max)) return fail("too large to be judged");
@@ -43,8 +43,7 @@ int place_bytes(int parent, const std::string& leaf, std::string_view bytes, mod
         fchown(fd.get(), owner->st_uid, owner->st_gid) != 0)
       error = errno;
     if (error == 0 && fchmod(fd.get(), mode & 07777U) != 0) error = errno;
-    if (error == 0 && renameat(parent, temporary.c_str(), parent, leaf.c_str()) != 0)
-      error = errno;
+    if (error == 0 && renameat(parent, temporary.c_str(), parent, leaf.c_str()) != 0) error = errno;
     if (error != 0) unlinkat(parent, temporary.c_str(), 0);
     return error;
   }
@@ -57,25 +56,28 @@ Answer refuse_judged(Context& c, Call& call, const os::Place& place, const char*
               {Decision::deny, std::move(rule), std::move(open_with), Judge::none});
 }
 
-}  // namespace
+} // namespace
 
 Answer rename_onto_judged(Context& c, Worker& w, Call& call, const os::Place& from,
                           const os::Place& to, const Verdict& verdict) {
   const std::string open_with = verdict.judge == Judge::git_config ? verdict.open_with : "";
   auto fresh = read_object(from.object.get());
   if (!fresh)
-    return refuse_judged(c, call, to, "rename", verdict.rule + ": " + fresh.error().text, open_with);
+    return refuse_judged(c, call, to, "rename", verdict.rule + ": " + fresh.error().text,
+                         open_with);
   std::string old;
   if (to.exists) {
     auto now = read_object(to.object.get());
     if (!now)
-      return refuse_judged(c, call, to, "rename", verdict.rule + ": " + now.error().text, open_with);
+      return refuse_judged(c, call, to, "rename", verdict.rule + ": " + now.error().text,
+                           open_with);
     old = std::move(*now);
   }
   if (verdict.judge == Judge::git_pointer) {
     return refuse_judged(c, call, to, "rename", verdict.rule, open_with);
   }
-  const Judgement judgement = judge_change(verdict.judge, old, *fresh, {to.real, call.policy->project});
+  const Judgement judgement =
+      judge_change(verdict.judge, old, *fresh, {to.real, call.policy->project});
   if (!judgement.ok) return refuse_judged(c, call, to, "rename", judgement.rule, open_with);
   // keep: the pre-image of what is replaced belongs here.
   w.inflight->begin(w.slot, call.name(), to.real);
@@ -121,7 +123,7 @@ void settle_pointers(Context& c, const Policy& policy, Process& process) {
     auto text = os::read_at(pending.file->get(), 0, 8192);
     std::string target;
     if (!text || !text->ends_with('\n') || !git_pointer_target(*text, &target)) {
-      ++at;  // not written to its end yet
+      ++at; // not written to its end yet
       continue;
     }
     const std::string directory = name.substr(0, name.rfind('/'));
@@ -129,11 +131,11 @@ void settle_pointers(Context& c, const Policy& policy, Process& process) {
     // Git writes the pointer before it makes what it points to.
     const std::string leads = os::resolved_as_far(full);
     // Into a git directory of the project: below some .git, whose files are judged themselves.
-    const bool inside = os::is_below(leads, policy.project) &&
-                        leads.find("/.git/") != std::string::npos;
-    const int error =
-        inside ? place_bytes(pending.parent->get(), pending.leaf, *text, pending.mode & 0666U, nullptr)
-               : EACCES;
+    const bool inside =
+        os::is_below(leads, policy.project) && leads.find("/.git/") != std::string::npos;
+    const int error = inside ? place_bytes(pending.parent->get(), pending.leaf, *text,
+                                           pending.mode & 0666U, nullptr)
+                             : EACCES;
     if (!inside) {
       c.recorder.refuse(process, "openat", "write", name,
                         {Decision::deny,
@@ -152,4 +154,4 @@ void settle_pointers(Context& c, const Policy& policy, Process& process) {
   c.pointers_wait = !c.pending_pointers.empty();
 }
 
-}  // namespace nd7
+} // namespace nd7

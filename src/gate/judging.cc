@@ -15,7 +15,7 @@
 namespace nd7 {
 namespace {
 
-constexpr std::size_t listed_max = 4096;  // entries looked at for a '*' in a guarded pattern
+constexpr std::size_t listed_max = 4096; // entries looked at for a '*' in a guarded pattern
 
 // The longest shared place (only what the session made may be changed) that holds this path.
 const Rule* shared_place(const Policy& policy, std::string_view path) {
@@ -27,7 +27,9 @@ const Rule* shared_place(const Policy& policy, std::string_view path) {
   return best;
 }
 
-ObjectId id_of(const struct stat& st) { return {st.st_dev, st.st_ino}; }
+ObjectId id_of(const struct stat& st) {
+  return {st.st_dev, st.st_ino};
+}
 
 // In a shared place of other programs (subtree: /tmp) the top entry must be ours or new; in a place
 // of the agent's (below: sessions/) new entries are fine, existing ones must be ours.
@@ -36,7 +38,7 @@ bool made_here(Context& c, const Rule& rule, const std::string& path, bool exist
   std::size_t end = rule.path.size();
   while (end < path.size()) {
     end = std::min(path.find('/', end + 1), path.size());
-    struct stat st{};
+    struct stat st {};
     if (lstat(path.substr(0, end).c_str(), &st) != 0)
       return errno == ENOENT && rule.shape == Shape::subtree && end == path.size();
     if (c.made.has(id_of(st))) return true;
@@ -52,8 +54,7 @@ bool entry_matches(std::string_view pattern, std::string_view name) {
     return pattern.size() == name.size() &&
            strncasecmp(pattern.data(), name.data(), name.size()) == 0;
   const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
-  return name.size() >= head.size() + tail.size() && name.starts_with(head) &&
-         name.ends_with(tail);
+  return name.size() >= head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail);
 }
 
 // Looks up the remaining components below an open directory; the first match that `covers` wants.
@@ -72,7 +73,7 @@ std::string look_up(int directory, std::string_view rest, std::string_view so_fa
   while (const dirent* entry = readdir(dir)) {
     const std::string name = entry->d_name;
     if (name == "." || name == ".." || !entry_matches(part, name)) continue;
-    if (++seen > listed_max) {  // too many to judge: refuse rather than guess
+    if (++seen > listed_max) { // too many to judge: refuse rather than guess
       found = std::string(so_far) + "/...";
       break;
     }
@@ -81,7 +82,7 @@ std::string look_up(int directory, std::string_view rest, std::string_view so_fa
       if (covers(path)) found = path;
     } else {
       const Fd next(openat(copy.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-      struct stat st{};
+      struct stat st {};
       if (next && fstat(next.get(), &st) == 0 && S_ISLNK(st.st_mode)) {
         // A link in the middle can be turned to anything later: as good as the guarded thing.
         found = path;
@@ -95,7 +96,7 @@ std::string look_up(int directory, std::string_view rest, std::string_view so_fa
   return found;
 }
 
-}  // namespace
+} // namespace
 
 FileAction action_of(Context& c, const Policy& policy, Access access, const os::Place& place) {
   FileAction action;
@@ -121,13 +122,15 @@ Verdict judge(Context& c, Call& call, Access access, const os::Place& place) {
   return c.hidden.judge(*call.policy, {place.st.st_dev, place.st.st_ino}, verdict);
 }
 
-bool has_other_names(const struct stat& st) { return S_ISREG(st.st_mode) && st.st_nlink > 1; }
+bool has_other_names(const struct stat& st) {
+  return S_ISREG(st.st_mode) && st.st_nlink > 1;
+}
 
 bool is_quiet(const Policy& policy, const std::string& path, std::string_view would) {
   // Shells and editors try these at every start and end (product.md): counted, folded, not told.
   static constexpr std::string_view names[] = {
-      "/.viminfo", "/.ssh/known_hosts", "/.lesshst", "/.gitconfig", "/.gitconfig.lock",
-      "/.python_history", "/.node_repl_history", "/.wget-hsts",
+      "/.viminfo",        "/.ssh/known_hosts", "/.lesshst",           "/.gitconfig",
+      "/.gitconfig.lock", "/.python_history",  "/.node_repl_history", "/.wget-hsts",
   };
   const std::string_view rest = std::string_view(path).substr(
       os::is_below(path, policy.home) ? policy.home.size() : path.size());
@@ -147,7 +150,8 @@ Telling telling_of(Context& c, const Process& process, const std::string& object
   return Telling::all;
 }
 
-// What the kernel itself would say to this caller, 0 if it would do it. Nothing is changed by asking.
+// What the kernel itself would say to this caller, 0 if it would do it. Nothing is changed by
+// asking.
 int kernels_word(const os::Place& place, std::string_view would) {
   const auto may = [](const Fd& fd, int mode) {
     return fd && faccessat(AT_FDCWD, FdPath(fd.get()).c_str(), mode, AT_EACCESS) != 0 ? errno : 0;
@@ -229,4 +233,4 @@ Result<os::Place> place_of(Context&, Worker& w, Call& call, int dirfd, const std
   return w.resolver.resolve(call.caller, base, path, follow);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -34,4 +34,4 @@ private:
   std::shared_ptr<const Policy> now_;
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -25,9 +25,9 @@ constexpr std::size_t xattr_size_max = 65536;
 
 // The change to make, with everything read from the caller already.
 struct Change {
-  std::string what;                        // for the entry: "mode", "owner", ...
+  std::string what; // for the entry: "mode", "owner", ...
   std::string before, after;
-  std::function<int(int object, bool link)> perform;  // on an O_PATH or real descriptor
+  std::function<int(int object, bool link)> perform; // on an O_PATH or real descriptor
 };
 
 // Which object: by path, or a descriptor (then `path_index` is unused).
@@ -84,7 +84,8 @@ Result<Target> target_of(const Call& call) {
     t.by_descriptor = true;
     t.descriptor = call.fd(0);
     return t;
-  default: break;
+  default:
+    break;
   }
   const unsigned index = plain ? 0 : 1;
   if (!plain) t.dirfd = call.fd(0);
@@ -113,7 +114,9 @@ Result<Target> target_of(const Call& call) {
   return t;
 }
 
-std::string mode_text(mode_t mode) { return fmt::format("{:04o}", mode & 07777U); }
+std::string mode_text(mode_t mode) {
+  return fmt::format("{:04o}", mode & 07777U);
+}
 
 // Reads every argument once and makes the change; the object's state before is filled in later.
 Result<Change> change_of(const Call& call) {
@@ -134,8 +137,8 @@ Result<Change> change_of(const Call& call) {
   }
   case Family::chmod:
   case Family::fchmod: {
-    const auto mode = static_cast<mode_t>(call.arg(call.row->family == Family::fchmod ? 1 : first)) &
-                      07777U;
+    const auto mode =
+        static_cast<mode_t>(call.arg(call.row->family == Family::fchmod ? 1 : first)) & 07777U;
     out.what = "mode";
     out.after = mode_text(mode);
     out.perform = [mode](int object, bool link) {
@@ -167,8 +170,8 @@ Result<Change> change_of(const Call& call) {
     const bool now = call.arg(name == "utime" || name == "utimes" ? 1 : 2) == 0;
     out.perform = [t = *times, now](int object, bool) {
       const timespec both[2] = {t.first, t.second};
-      return static_cast<int>(syscall(SYS_utimensat, object, "", now ? nullptr : both,
-                                      AT_EMPTY_PATH));
+      return static_cast<int>(
+          syscall(SYS_utimensat, object, "", now ? nullptr : both, AT_EMPTY_PATH));
     };
     break;
   }
@@ -202,7 +205,8 @@ Result<Change> change_of(const Call& call) {
     };
     break;
   }
-  default: return os_error("system call", ENOSYS);
+  default:
+    return os_error("system call", ENOSYS);
   }
   return out;
 }
@@ -232,14 +236,16 @@ Result<os::Place> place_of_descriptor(Worker& w, Call& call, int number) {
   constexpr std::string_view deleted = " (deleted)";
   if (place.real.ends_with(deleted)) {
     // Without any name left it is the session's own; with another name it may be anything.
-    if (place.st.st_nlink == 0) place.real = "unlinked:" + place.real;
-    else place.real.resize(place.real.size() - deleted.size());
+    if (place.st.st_nlink == 0)
+      place.real = "unlinked:" + place.real;
+    else
+      place.real.resize(place.real.size() - deleted.size());
   }
   place.object = std::move(*taken);
   return place;
 }
 
-}  // namespace
+} // namespace
 
 Answer metadata_call(Context& c, Worker& w, Call& call) {
   auto target = target_of(call);
@@ -276,11 +282,13 @@ Answer metadata_call(Context& c, Worker& w, Call& call) {
   const int error = result < 0 ? errno : 0;
   JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
   body.path("path", place->real).text("change", change->what);
-  if (before.empty()) body.null("before");
-  else body.text("before", before);
+  if (before.empty())
+    body.null("before");
+  else
+    body.text("before", before);
   body.text("after", change->after);
   c.recorder.append(call.process(), change->what == "size" ? "write" : "meta", body);
   return error != 0 ? Answer::error(error) : Answer::value(0);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -31,7 +31,7 @@ int socket_option(int fd, int name) {
 }
 
 std::uint64_t inode_of(int fd) {
-  struct stat st{};
+  struct stat st {};
   return fstat(fd, &st) == 0 ? st.st_ino : 0;
 }
 
@@ -79,8 +79,10 @@ void record_connect(Context& c, Call& call, const Address& address, const std::s
                     int error) {
   JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
   body.text("addr", address_text(address)).number("port", address.port);
-  if (name.empty()) body.null("name");
-  else body.text("name", name);
+  if (name.empty())
+    body.null("name");
+  else
+    body.text("name", name);
   body.null("bytes_out").null("bytes_in");
   c.recorder.counts.connects++;
   c.recorder.append(call.process(), "connect", body);
@@ -91,12 +93,13 @@ Answer refuse_connect(Context& c, Call& call, const Address& address, const std:
   const std::string shown = fmt::format(
       "{}{}:{}", name.empty() ? "" : name + " ",
       address.v6 ? "[" + address_text(address) + "]" : address_text(address), address.port);
-  c.recorder.refuse(call.process(), call.name(), "connect", shown, verdict,
-                    [&](JsonWriter& body) {
-                      body.text("addr", address_text(address)).number("port", address.port);
-                      if (name.empty()) body.null("name");
-                      else body.text("name", name);
-                    });
+  c.recorder.refuse(call.process(), call.name(), "connect", shown, verdict, [&](JsonWriter& body) {
+    body.text("addr", address_text(address)).number("port", address.port);
+    if (name.empty())
+      body.null("name");
+    else
+      body.text("name", name);
+  });
   return Answer::error(EACCES);
 }
 
@@ -106,12 +109,10 @@ Answer perform_connect(Context& c, Call& call, Fd socket, const Copied& to, cons
                        const std::string& name) {
   const bool blocking = (fcntl(socket.get(), F_GETFL) & O_NONBLOCK) == 0;
   auto held = std::make_shared<Fd>(std::move(socket));
-  auto run = [&c, held, to, shown, name, tracee = call.tracee, row = call.row,
-              policy = call.policy, caller = call.caller,
-              notification = call.notification]() -> Answer {
+  auto run = [&c, held, to, shown, name, tracee = call.tracee, row = call.row, policy = call.policy,
+              caller = call.caller, notification = call.notification]() -> Answer {
     sockaddr_storage storage = to.storage;
-    const int result =
-        ::connect(held->get(), reinterpret_cast<const sockaddr*>(&storage), to.size);
+    const int result = ::connect(held->get(), reinterpret_cast<const sockaddr*>(&storage), to.size);
     const int error = result < 0 ? errno : 0;
     if (error == EINTR) {
       // The connection goes on in the background; the kernel itself would say the same.
@@ -131,7 +132,7 @@ sockaddr_storage loopback_address(int family, std::uint16_t port, socklen_t* siz
     sockaddr_in6 in{};
     in.sin6_family = AF_INET6;
     in.sin6_port = htons(port);
-    in.sin6_addr.s6_addr[10] = in.sin6_addr.s6_addr[11] = 0xff;  // ::ffff:127.0.0.1
+    in.sin6_addr.s6_addr[10] = in.sin6_addr.s6_addr[11] = 0xff; // ::ffff:127.0.0.1
     in.sin6_addr.s6_addr[12] = 127;
     in.sin6_addr.s6_addr[15] = 1;
     std::memcpy(&out, &in, sizeof in);
@@ -196,7 +197,7 @@ Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int fami
     return perform_connect(c, call, std::move(socket), to, address, "nd7's proxy");
   }
   ConnectAction action;
-  action.address = unmapped(address);  // a grant for an IPv4 address holds for a dual-stack socket
+  action.address = unmapped(address); // a grant for an IPv4 address holds for a dual-stack socket
   if (local) {
     auto listener = os::tcp_listener(address);
     // Nobody listens: the kernel's own word, on which programs live.
@@ -222,18 +223,25 @@ Answer connect_parked(Call&, Fd socket, const Copied& to) {
 
 std::string family_name(unsigned domain) {
   switch (domain) {
-  case AF_UNIX: return "unix datagram";
+  case AF_UNIX:
+    return "unix datagram";
   case AF_INET:
-  case AF_INET6: return "UDP";
-  case AF_NETLINK: return "netlink";
-  case AF_PACKET: return "packet";
-  case AF_VSOCK: return "vsock";
-  case AF_ALG: return "kernel crypto";
-  default: return fmt::format("family {}", domain);
+  case AF_INET6:
+    return "UDP";
+  case AF_NETLINK:
+    return "netlink";
+  case AF_PACKET:
+    return "packet";
+  case AF_VSOCK:
+    return "vsock";
+  case AF_ALG:
+    return "kernel crypto";
+  default:
+    return fmt::format("family {}", domain);
   }
 }
 
-}  // namespace
+} // namespace
 
 Answer socket_call(Context& c, Worker&, Call& call) {
   const unsigned domain = call.word(0), type = call.word(1) & type_mask, protocol = call.word(2);
@@ -244,20 +252,20 @@ Answer socket_call(Context& c, Worker&, Call& call) {
                                      static_cast<int>(protocol));
     if (fd) return Answer::descriptor(std::move(*fd), (call.word(1) & SOCK_CLOEXEC) != 0);
   }
-  const std::string name =
-      internet && type != SOCK_DGRAM ? "raw" : family_name(domain);
+  const std::string name = internet && type != SOCK_DGRAM ? "raw" : family_name(domain);
   std::string why = fmt::format("network: {} sockets do not exist inside", name);
   if (internet && type == SOCK_DGRAM && protocol != 0 && protocol != IPPROTO_UDP)
     why = "network: ICMP and the like do not exist inside";
   else if (internet && type == SOCK_DGRAM && c.network != nullptr)
     why += "; " + c.network->why_not();
-  c.recorder.refuse(call.process(), call.name(), "connect", name + " socket",
-                    {Decision::deny, why, {}, Judge::none},
-                    [&](JsonWriter& body) {
-                      body.number("family", domain).number("type", type).number("protocol", protocol);
-                    },
-                    // syslog and friends try at every start
-                    domain == AF_UNIX ? Telling::none : Telling::person);
+  c.recorder.refuse(
+      call.process(), call.name(), "connect", name + " socket",
+      {Decision::deny, why, {}, Judge::none},
+      [&](JsonWriter& body) {
+        body.number("family", domain).number("type", type).number("protocol", protocol);
+      },
+      // syslog and friends try at every start
+      domain == AF_UNIX ? Telling::none : Telling::person);
   if (internet) return Answer::error(type == SOCK_RAW ? EPERM : EACCES);
   return Answer::error(domain == AF_UNIX ? EACCES : EAFNOSUPPORT);
 }
@@ -297,11 +305,12 @@ Answer connect_call(Context& c, Worker& w, Call& call) {
   if (domain == AF_UNIX) return connect_unix(c, w, call, std::move(*socket), to->storage, to->size);
   if (domain == AF_NETLINK || family == AF_UNSPEC || (domain != AF_INET && domain != AF_INET6))
     // AF_UNSPEC dissolves an association; netlink speaks to the kernel only.
-    return Answer::of(::connect(socket->get(), reinterpret_cast<const sockaddr*>(&to->storage),
-                                to->size));
+    return Answer::of(
+        ::connect(socket->get(), reinterpret_cast<const sockaddr*>(&to->storage), to->size));
   if (type != SOCK_STREAM) return connect_parked(call, std::move(*socket), *to);
   if (family != AF_INET && family != AF_INET6) return Answer::error(EAFNOSUPPORT);
-  if (to->size < (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)) - (family == AF_INET6 ? 4 : 0))
+  if (to->size < (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)) -
+                     (family == AF_INET6 ? 4 : 0))
     return Answer::error(EINVAL);
   if (socket_option(socket->get(), SO_PROTOCOL) != IPPROTO_TCP)
     return Answer::error(EPROTONOSUPPORT);
@@ -330,13 +339,12 @@ Answer bind_call(Context& c, Worker& w, Call& call) {
           foreign = foreign || !c.listeners.contains(other.inode);
       }
       if (foreign) {
-        c.recorder.refuse(call.process(), call.name(), "listen",
-                          fmt::format("port {}", address.port),
-                          {Decision::deny, "network: another program listens on this port", {},
-                           Judge::none},
-                          [&](JsonWriter& body) {
-                            body.text("addr", address_text(address)).number("port", address.port);
-                          });
+        c.recorder.refuse(
+            call.process(), call.name(), "listen", fmt::format("port {}", address.port),
+            {Decision::deny, "network: another program listens on this port", {}, Judge::none},
+            [&](JsonWriter& body) {
+              body.text("addr", address_text(address)).number("port", address.port);
+            });
         return Answer::error(EADDRINUSE);
       }
     }
@@ -383,10 +391,12 @@ Answer listen_call(Context& c, Worker&, Call& call) {
     // tied as well: a disconnect at this moment (AF_UNSPEC) would make its address a wildcard.
     const char device[IFNAMSIZ] = "lo";
     if (setsockopt(socket->get(), SOL_SOCKET, SO_BINDTODEVICE, device, sizeof device) != 0)
-      return refuse(loopback ? Verdict{Decision::deny,
-                                       "network: the socket is tied to a device other than loopback",
-                                       {}, Judge::none}
-                             : verdict);
+      return refuse(loopback
+                        ? Verdict{Decision::deny,
+                                  "network: the socket is tied to a device other than loopback",
+                                  {},
+                                  Judge::none}
+                        : verdict);
   }
   {
     const std::lock_guard hold(c.tables);
@@ -398,7 +408,9 @@ Answer listen_call(Context& c, Worker&, Call& call) {
       !decide_listen(*call.policy, local_address(socket->get())).allowed()) {
     // The address that was granted is not the one it listens on: it was disconnected meanwhile.
     ::shutdown(socket->get(), SHUT_RDWR);
-    return refuse({Decision::deny, "network: the address was changed while it began to listen", {},
+    return refuse({Decision::deny,
+                   "network: the address was changed while it began to listen",
+                   {},
                    Judge::none});
   }
   JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
@@ -407,4 +419,4 @@ Answer listen_call(Context& c, Worker&, Call& call) {
   return error != 0 ? Answer::error(error) : Answer::value(0);
 }
 
-}  // namespace nd7
+} // namespace nd7

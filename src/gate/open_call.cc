@@ -1,8 +1,8 @@
 // open, openat, creat: the call that matters most, by the recipe of docs/architecture.md.
 //
-// The quick way: the lexical name is judged first, then opened with RESOLVE_NO_SYMLINKS, so that the
-// name was true or the open failed with ELOOP. The careful way: resolve to a Place, judge its real
-// name and object, reopen the object itself.
+// The quick way: the lexical name is judged first, then opened with RESOLVE_NO_SYMLINKS, so that
+// the name was true or the open failed with ELOOP. The careful way: resolve to a Place, judge its
+// real name and object, reopen the object itself.
 #include <algorithm>
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace nd7 {
 namespace {
 
 constexpr int tmpfile_bit = O_TMPFILE & ~O_DIRECTORY;
-constexpr int create_attempts_max = 8;  // somebody may create and remove the name under us
+constexpr int create_attempts_max = 8; // somebody may create and remove the name under us
 
 struct Request {
   int dirfd = AT_FDCWD;
@@ -56,7 +56,9 @@ int open_without_links(int dir, const char* path, int flags, mode_t mode, std::u
   return static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
 }
 
-ObjectId id_of(const struct stat& st) { return {st.st_dev, st.st_ino}; }
+ObjectId id_of(const struct stat& st) {
+  return {st.st_dev, st.st_ino};
+}
 
 // Gives the caller what it asked for: the flag it did not set goes away again.
 Answer hand_over(Context& c, Call& call, const Request& request, const std::string& real,
@@ -74,11 +76,12 @@ Answer hand_over(Context& c, Call& call, const Request& request, const std::stri
         .text("mode", opened.created     ? "created"
                       : opened.truncated ? "truncated"
                                          : "existing");
-    if (opened.created) body.null("size_before");
-    else body.number("size_before", opened.size_before);
+    if (opened.created)
+      body.null("size_before");
+    else
+      body.number("size_before", opened.size_before);
     body.null("preimage");
-    if (process.join.call.empty() && !own.call.empty())
-      body.text("own_write_of", own.call);
+    if (process.join.call.empty() && !own.call.empty()) body.text("own_write_of", own.call);
     c.recorder.counts.writes++;
     c.recorder.append(process, "write", body);
   } else {
@@ -116,18 +119,19 @@ Answer open_fifo_later(Context& c, Call& call, const Request& request, const std
     kept->reset();
     Call again{notification, row, tracee, policy, caller};
     Request asked = *shared;
-    asked.flags |= O_NONBLOCK;  // opened as asked: nothing to take off again
+    asked.flags |= O_NONBLOCK; // opened as asked: nothing to take off again
     return hand_over(c, again, asked, real, std::move(opened));
   });
 }
 
-// --- devices --------------------------------------------------------------------------------------
+// --- devices
+// --------------------------------------------------------------------------------------
 
 constexpr unsigned pts_major_first = 136, pts_major_last = 143;
 
 bool is_harmless_device(dev_t device) {
-  static constexpr std::pair<unsigned, unsigned> list[] = {{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9},
-                                                           {5, 0}, {5, 2}};
+  static constexpr std::pair<unsigned, unsigned> list[] = {{1, 3}, {1, 5}, {1, 7}, {1, 8},
+                                                           {1, 9}, {5, 0}, {5, 2}};
   return std::any_of(std::begin(list), std::end(list), [&](const auto& row) {
     return row.first == major(device) && row.second == minor(device);
   });
@@ -138,8 +142,7 @@ std::string terminal_name(int tty) {
   const unsigned major_number = number >> 8 & 0xfff;
   const unsigned minor_number = (number & 0xff) | (number >> 12 & 0xfff00);
   if (major_number >= pts_major_first && major_number <= pts_major_last)
-    return "/dev/pts/" +
-           std::to_string((major_number - pts_major_first) * 256 + minor_number);
+    return "/dev/pts/" + std::to_string((major_number - pts_major_first) * 256 + minor_number);
   if (major_number == 4 && minor_number < 64) return "/dev/tty" + std::to_string(minor_number);
   if (major_number == 4) return "/dev/ttyS" + std::to_string(minor_number - 64);
   return {};
@@ -161,15 +164,16 @@ Answer open_device(Context& c, Call& call, const Request& request, const os::Pla
   if (!allowed) {
     FileAction action = action_of(c, *call.policy, Access::read, place);
     // A grant names the device itself.
-    const bool granted = std::any_of(
-        call.policy->rules.begin(), call.policy->rules.end(), [&](const Rule& rule) {
+    const bool granted =
+        std::any_of(call.policy->rules.begin(), call.policy->rules.end(), [&](const Rule& rule) {
           return rule.origin != Origin::builtin && rule.path == place.real &&
                  (rule.effect == Effect::allow_read || rule.effect == Effect::allow_write);
         });
     if (!granted)
       return deny(c, call, place, request.writes() ? "write" : "read",
-                  {Decision::deny, "devices: only null, zero, full, random, urandom, tty, ptmx and "
-                                   "the session's own terminals",
+                  {Decision::deny,
+                   "devices: only null, zero, full, random, urandom, tty, ptmx and "
+                   "the session's own terminals",
                    "nd7 allow --read " + shell_word(action.path), Judge::none});
   }
   if (character && device == makedev(5, 0)) {
@@ -195,7 +199,8 @@ Answer open_device(Context& c, Call& call, const Request& request, const os::Pla
   return Answer::descriptor(std::move(opened.fd), (request.flags & O_CLOEXEC) != 0);
 }
 
-// --- procfs ---------------------------------------------------------------------------------------
+// --- procfs
+// ---------------------------------------------------------------------------------------
 
 // Of outside processes only what `ps` needs.
 bool is_public_proc_file(std::string_view leaf) {
@@ -204,9 +209,9 @@ bool is_public_proc_file(std::string_view leaf) {
 }
 
 bool is_writable_proc_file(std::string_view leaf) {
-  static constexpr std::string_view list[] = {"oom_score_adj", "oom_adj",    "comm", "mem",
-                                              "coredump_filter", "clear_refs", "timerslack_ns",
-                                              "autogroup",       "sched"};
+  static constexpr std::string_view list[] = {"oom_score_adj", "oom_adj",         "comm",
+                                              "mem",           "coredump_filter", "clear_refs",
+                                              "timerslack_ns", "autogroup",       "sched"};
   return std::find(std::begin(list), std::end(list), leaf) != std::end(list);
 }
 
@@ -224,7 +229,8 @@ std::string proc_refusal(const Request& request, const os::Place& place) {
   return "processes: kernel settings are not written from a session";
 }
 
-// --- the two ways -----------------------------------------------------------------------------------
+// --- the two ways
+// -----------------------------------------------------------------------------------
 
 // What decide() says about this open of a place, both ways of access.
 Verdict judge_open(Context& c, Call& call, const Request& request, const os::Place& place,
@@ -244,8 +250,8 @@ Verdict judge_open(Context& c, Call& call, const Request& request, const os::Pla
 Opened open_existing(Worker& w, const Request& request, const os::Place& place) {
   Opened out;
   int flags = request.own_flags() & ~(O_CREAT | O_EXCL | O_NOFOLLOW);
-  const bool truncate_after = (flags & O_TRUNC) != 0 && S_ISREG(place.st.st_mode) &&
-                              (flags & O_ACCMODE) != O_RDONLY;
+  const bool truncate_after =
+      (flags & O_TRUNC) != 0 && S_ISREG(place.st.st_mode) && (flags & O_ACCMODE) != O_RDONLY;
   if (truncate_after) flags &= ~O_TRUNC;
   out.size_before = place.st.st_size;
   out.truncated = (request.flags & O_TRUNC) != 0;
@@ -266,11 +272,12 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
     if (!resolved) {
       const int error = errno_of(resolved.error());
       if (error == EACCES && resolved.error().text.starts_with("another process")) {
-        c.recorder.refuse(
-            call.process(), call.name(), "read", request.path,
-            {Decision::deny, "processes: descriptors and directories of those outside are closed",
-             {}, Judge::none},
-            [&](JsonWriter& body) { body.path("path", request.path); });
+        c.recorder.refuse(call.process(), call.name(), "read", request.path,
+                          {Decision::deny,
+                           "processes: descriptors and directories of those outside are closed",
+                           {},
+                           Judge::none},
+                          [&](JsonWriter& body) { body.path("path", request.path); });
       }
       return failed(c, call, request, request.path, error);
     }
@@ -280,7 +287,7 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
       return Answer::error(ENOENT);
     if (!place.exists && place.trailing_slash) return Answer::error(EISDIR);
     if (place.exists && S_ISLNK(place.st.st_mode)) return Answer::error(ELOOP);
-    if (place.exists && (request.flags & O_DIRECTORY) != 0 && !place.is_directory() )
+    if (place.exists && (request.flags & O_DIRECTORY) != 0 && !place.is_directory())
       return Answer::error(ENOTDIR);
     if (place.is_directory() && !request.makes_unnamed() &&
         (request.creates() || (request.flags & O_ACCMODE) != O_RDONLY ||
@@ -328,7 +335,7 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
                              request.own_flags() | O_NOFOLLOW | O_EXCL, request.mode));
       opened.created = static_cast<bool>(opened.fd);
       if (!opened.fd) {
-        if (errno == EEXIST && !request.exclusive()) continue;  // just made by somebody: again
+        if (errno == EEXIST && !request.exclusive()) continue; // just made by somebody: again
         opened.error = errno;
       }
     }
@@ -338,7 +345,7 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
                              std::move(opened.fd));
     if (opened.error != 0) return failed(c, call, request, place.real, opened.error);
     if (opened.created && !request.makes_unnamed()) {
-      struct stat st{};
+      struct stat st {};
       if (fstat(opened.fd.get(), &st) == 0) remember_made(c, *call.policy, place.real, st);
     }
     return hand_over(c, call, request, place.real, std::move(opened));
@@ -356,8 +363,8 @@ bool is_observed(const Policy& policy, const std::string& path) {
 
 // A read in a tree that Landlock grants and below which nothing is closed: the kernel opens it. It
 // decides on the object, so a raced path gains nothing; only the entry can be fooled, and says so.
-// One wake-up less than handing a descriptor over. A link on the way may lead out of the tree, where
-// Landlock would refuse what the policy allows: the careful way.
+// One wake-up less than handing a descriptor over. A link on the way may lead out of the tree,
+// where Landlock would refuse what the policy allows: the careful way.
 Quick observe(Context& c, Call& call, const Request& request, int at, const std::string& real,
               Answer* answer) {
   const Fd object(open_without_links(at, request.path.c_str(),
@@ -368,7 +375,7 @@ Quick observe(Context& c, Call& call, const Request& request, int at, const std:
     *answer = Answer::error(errno);
     return Quick::answered;
   }
-  struct stat st{};
+  struct stat st {};
   if (fstat(object.get(), &st) != 0) return Quick::careful;
   if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return Quick::careful;
   if (os::is_procfs(object.get(), st)) return Quick::careful;
@@ -417,8 +424,8 @@ Quick quick_open(Context& c, Worker& w, Call& call, const Request& request, Answ
     opened.fd.reset(open_without_links(at, path, flags, 0, RESOLVE_NO_SYMLINKS));
   if (!opened.fd && request.creates() && (request.exclusive() || errno == ENOENT)) {
     take_umask(call);
-    opened.fd.reset(open_without_links(at, path, flags | O_CREAT | O_EXCL, request.mode,
-                                       RESOLVE_NO_SYMLINKS));
+    opened.fd.reset(
+        open_without_links(at, path, flags | O_CREAT | O_EXCL, request.mode, RESOLVE_NO_SYMLINKS));
     opened.created = static_cast<bool>(opened.fd);
     if (!opened.fd && errno == EEXIST && !request.exclusive()) return Quick::careful;
   }
@@ -428,10 +435,10 @@ Quick quick_open(Context& c, Worker& w, Call& call, const Request& request, Answ
     *answer = failed(c, call, request, real, errno);
     return Quick::answered;
   }
-  struct stat st{};
+  struct stat st {};
   if (fstat(opened.fd.get(), &st) != 0) return Quick::careful;
   if (!opened.created) {
-    if (os::is_procfs(opened.fd.get(), st)) return Quick::careful;  // one mounted elsewhere
+    if (os::is_procfs(opened.fd.get(), st)) return Quick::careful; // one mounted elsewhere
     if (S_ISDIR(st.st_mode) && request.creates()) {
       *answer = Answer::error(EISDIR);
       return Quick::answered;
@@ -462,7 +469,7 @@ Quick quick_open(Context& c, Worker& w, Call& call, const Request& request, Answ
   return Quick::answered;
 }
 
-}  // namespace
+} // namespace
 
 Answer open_call(Context& c, Worker& w, Call& call) {
   Request request;
@@ -485,7 +492,7 @@ Answer open_call(Context& c, Worker& w, Call& call) {
   constexpr int known = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK |
                         O_DSYNC | O_SYNC | O_ASYNC | O_DIRECT | O_LARGEFILE | O_DIRECTORY |
                         O_NOFOLLOW | O_NOATIME | O_CLOEXEC | // NOLINT(misc-redundant-expression)
-                        O_TMPFILE; // some hold others
+                        O_TMPFILE;                           // some hold others
   request.flags &= known;
   if (request.path.empty()) return Answer::error(ENOENT);
   if (request.creates() && (request.flags & O_DIRECTORY) != 0) return Answer::error(EINVAL);
@@ -496,4 +503,4 @@ Answer open_call(Context& c, Worker& w, Call& call) {
   return careful_open(c, w, call, request);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -90,7 +90,7 @@ Result<> check_project(const PlanInput& input, const Facts& facts,
   for (const Rule& rule : credentials)
     if (rule.effect == Effect::deny_read && rule.shape != Shape::glob &&
         rule.shape != Shape::suffix && os::is_below(rule.path, facts.project)) {
-      struct stat st{};
+      struct stat st {};
       if (lstat(rule.path.c_str(), &st) == 0)
         return refuse(fmt::format("holds {} ({})", rule.path, rule.reason));
     }
@@ -157,16 +157,11 @@ CredentialInput credential_input(const PlanInput& input, const Facts& facts) {
 // The package managers' caches, private to the project: shared ones cannot be poisoned.
 std::vector<std::string> cache_variables(const std::string& cache) {
   return {
-      "npm_config_cache=" + cache + "/npm",
-      "npm_config_store_dir=" + cache + "/pnpm",
-      "YARN_CACHE_FOLDER=" + cache + "/yarn",
-      "YARN_GLOBAL_FOLDER=" + cache + "/yarn-berry",
-      "BUN_INSTALL_CACHE_DIR=" + cache + "/bun",
-      "PIP_CACHE_DIR=" + cache + "/pip",
-      "UV_CACHE_DIR=" + cache + "/uv",
-      "CARGO_HOME=" + cache + "/cargo",
-      "GOMODCACHE=" + cache + "/go-mod",
-      "GOCACHE=" + cache + "/go-build",
+      "npm_config_cache=" + cache + "/npm",      "npm_config_store_dir=" + cache + "/pnpm",
+      "YARN_CACHE_FOLDER=" + cache + "/yarn",    "YARN_GLOBAL_FOLDER=" + cache + "/yarn-berry",
+      "BUN_INSTALL_CACHE_DIR=" + cache + "/bun", "PIP_CACHE_DIR=" + cache + "/pip",
+      "UV_CACHE_DIR=" + cache + "/uv",           "CARGO_HOME=" + cache + "/cargo",
+      "GOMODCACHE=" + cache + "/go-mod",         "GOCACHE=" + cache + "/go-build",
       "GRADLE_USER_HOME=" + cache + "/gradle",
   };
 }
@@ -232,9 +227,12 @@ Result<> add_options(const PlanInput& input, Policy& policy) {
     return {};
   };
   const StartOptions& o = input.options;
-  for (auto& [what, values, is_path] :
-       {std::tuple{"path", &o.allow, true}, {"read", &o.read, true}, {"host", &o.hosts, false},
-        {"port", &o.ports, false}, {"listen", &o.listens, false}, {"socket", &o.sockets, true}})
+  for (auto& [what, values, is_path] : {std::tuple{"path", &o.allow, true},
+                                        {"read", &o.read, true},
+                                        {"host", &o.hosts, false},
+                                        {"port", &o.ports, false},
+                                        {"listen", &o.listens, false},
+                                        {"socket", &o.sockets, true}})
     if (auto ok = add(what, *values, is_path); !ok) return ok;
   policy.only_hosts = policy.only_hosts || o.only_hosts;
   // The agent itself must reach its own service, whatever is named.
@@ -248,22 +246,27 @@ Result<> add_options(const PlanInput& input, Policy& policy) {
 void restrict_names(const Policy& policy, NetworkPlan& network) {
   if (!policy.only_hosts) return;
   for (const HostGrant& host : policy.hosts) network.dns_only_names.push_back(host.name);
-  if (policy.hosts.empty()) network.dns_only_names.emplace_back("nothing.invalid");  // empty: any
+  if (policy.hosts.empty()) network.dns_only_names.emplace_back("nothing.invalid"); // empty: any
 }
 
 std::string start_body(const PlanInput& input, const Plan& plan, const Facts& facts) {
   JsonWriter body;
-  body.text("agent", input.agent).texts("argv", input.argv).path("cwd", input.cwd)
-      .path("project", facts.project).text("kernel", input.kernel.release)
-      .text("nd7_version", ND7_VERSION).number("uid", static_cast<std::int64_t>(geteuid()))
-      .texts("enforced", plan.enforced).texts("not_enforced", plan.not_enforced)
+  body.text("agent", input.agent)
+      .texts("argv", input.argv)
+      .path("cwd", input.cwd)
+      .path("project", facts.project)
+      .text("kernel", input.kernel.release)
+      .text("nd7_version", ND7_VERSION)
+      .number("uid", static_cast<std::int64_t>(geteuid()))
+      .texts("enforced", plan.enforced)
+      .texts("not_enforced", plan.not_enforced)
       .raw("rules", rules_json(plan.supervisor.policy))
       .texts("env_passed", plan.environment.passed)
       .texts("env_withheld", plan.environment.withheld);
   return body.finish();
 }
 
-}  // namespace
+} // namespace
 
 Result<Plan> make_plan(const PlanInput& input) {
   const auto blocked = os::obstacles(input.kernel, geteuid() == 0);
@@ -278,11 +281,12 @@ Result<Plan> make_plan(const PlanInput& input) {
   policy.rules = credential_rules(credential_input(input, *facts));
   if (auto ok = check_project(input, *facts, policy.rules); !ok) return std::unexpected(ok.error());
 
-  for (Rule& rule : write_rules(write_input(input, *facts))) policy.rules.push_back(std::move(rule));
+  for (Rule& rule : write_rules(write_input(input, *facts)))
+    policy.rules.push_back(std::move(rule));
   add_worktree(facts->project, policy);
-  auto settings = add_policy_files({input.places.config, input.places.state, facts->home,
-                                    facts->project, input.options.profile},
-                                   policy);
+  auto settings = add_policy_files(
+      {input.places.config, input.places.state, facts->home, facts->project, input.options.profile},
+      policy);
   if (!settings) return std::unexpected(settings.error());
   plan.settings = std::move(*settings);
   if (auto ok = add_options(input, policy); !ok) return std::unexpected(ok.error());
@@ -318,8 +322,8 @@ Result<Plan> make_plan(const PlanInput& input) {
   std::vector<std::string> left_out;
   plan.trees = exec_trees(policy, trees, &left_out);
   for (const std::string& tree : left_out)
-    plan.notes.push_back(fmt::format("{} is too large to be listed: programs below it do not start",
-                                     visible(tree)));
+    plan.notes.push_back(
+        fmt::format("{} is too large to be listed: programs below it do not start", visible(tree)));
 
   const os::Downgraded domain =
       os::downgrade(session_ruleset(plan.trees), input.kernel.landlock_abi);
@@ -335,10 +339,10 @@ Result<Plan> make_plan(const PlanInput& input) {
   s.domain.argv = input.argv;
   s.domain.environment = plan.environment.variables;
 
-  plan.enforced = {"files: every write, and reads of credentials, performed by the gate",
-                   fmt::format("kernel: Landlock ABI {}, seccomp filter, no_new_privs",
-                               domain.abi->version),
-                   "network: TCP by address rules, names through nd7's resolver"};
+  plan.enforced = {
+      "files: every write, and reads of credentials, performed by the gate",
+      fmt::format("kernel: Landlock ABI {}, seccomp filter, no_new_privs", domain.abi->version),
+      "network: TCP by address rules, names through nd7's resolver"};
   for (const std::string& lost : domain.lost)
     plan.not_enforced.push_back("no second layer behind the gate for " + lost);
 
@@ -387,4 +391,4 @@ std::string plan_text(const Plan& plan) {
   return out + "\n";
 }
 
-}  // namespace nd7
+} // namespace nd7

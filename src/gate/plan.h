@@ -28,31 +28,31 @@ struct StartOptions {
 struct PlanInput {
   Places places;
   StartOptions options;
-  std::string id;                          // of the session to be
-  std::string cwd;                         // as the person stands
-  std::string nd7;                         // this program, real path
-  std::string agent;                       // "claude", "codex", "none"
-  std::vector<std::string> argv;           // what is executed, argv[0] as typed
+  std::string id;                // of the session to be
+  std::string cwd;               // as the person stands
+  std::string nd7;               // this program, real path
+  std::string agent;             // "claude", "codex", "none"
+  std::vector<std::string> argv; // what is executed, argv[0] as typed
   os::ProgramChain program;
-  std::vector<std::string> environment;    // NAME=VALUE as started
-  std::vector<std::string> agent_patterns; // environment names that are the agent's own
-  std::vector<std::string> agent_environment;  // NAME=VALUE the agent is to get
-  std::vector<std::string> agent_commands; // files its settings name as commands
-  std::vector<std::string> agent_hosts;    // what it needs when only named hosts are reachable
+  std::vector<std::string> environment;       // NAME=VALUE as started
+  std::vector<std::string> agent_patterns;    // environment names that are the agent's own
+  std::vector<std::string> agent_environment; // NAME=VALUE the agent is to get
+  std::vector<std::string> agent_commands;    // files its settings name as commands
+  std::vector<std::string> agent_hosts;       // what it needs when only named hosts are reachable
   os::KernelFacts kernel;
 };
 
 struct Plan {
   SupervisorPlan supervisor;
   EnvironmentPlan environment;
-  PolicySettings settings;                 // what the policy files say beside rules
-  std::vector<std::string> trees;          // granted for execution
+  PolicySettings settings;        // what the policy files say beside rules
+  std::vector<std::string> trees; // granted for execution
   std::vector<std::string> enforced, not_enforced;
-  std::vector<std::string> notes;          // for the person at start, a line each
+  std::vector<std::string> notes; // for the person at start, a line each
 };
 
 Result<Plan> make_plan(const PlanInput& input);
 // For --explain.
 std::string plan_text(const Plan& plan);
 
-}  // namespace nd7
+} // namespace nd7

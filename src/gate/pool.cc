@@ -15,34 +15,33 @@ namespace nd7 {
 namespace {
 
 constexpr auto watch_interval = std::chrono::milliseconds(5);
-constexpr int restart_sys = 512;  // ERESTARTSYS: never leaves the kernel while a signal is pending
+constexpr int restart_sys = 512; // ERESTARTSYS: never leaves the kernel while a signal is pending
 
 std::uint64_t mask_of(const std::string& status, const char* name) {
   return std::strtoull(proc_status_field(status, name).c_str(), nullptr, 16);
 }
 
 struct Pending {
-  bool own = false;     // for this very thread
-  bool shared = false;  // for its process
+  bool own = false;    // for this very thread
+  bool shared = false; // for its process
 };
 
 Pending pending_of(pid_t tid) {
   auto status = read_proc_file(tid, "status");
-  if (!status) return {true, false};  // gone: stop working for it
+  if (!status) return {true, false}; // gone: stop working for it
   const std::uint64_t act = ~(mask_of(*status, "SigBlk") | mask_of(*status, "SigIgn"));
   // Ignored by default, without being marked so: CHLD, CONT, URG, WINCH.
   const auto bit = [](int number) { return std::uint64_t{1} << (number - 1); };
   const std::uint64_t harmless = bit(SIGCHLD) | bit(SIGCONT) | bit(SIGURG) | bit(SIGWINCH);
   const std::uint64_t caught = mask_of(*status, "SigCgt");
   const std::uint64_t matters = act & ~(harmless & ~caught);
-  return {(mask_of(*status, "SigPnd") & matters) != 0,
-          (mask_of(*status, "ShdPnd") & matters) != 0};
+  return {(mask_of(*status, "SigPnd") & matters) != 0, (mask_of(*status, "ShdPnd") & matters) != 0};
 }
 
-}  // namespace
+} // namespace
 
 Pool::Pool() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) {};
   sigaction(SIGUSR1, &action, nullptr);
   watcher_ = std::thread([this] {
@@ -100,7 +99,7 @@ void Pool::run() {
     running_.push_back(job);
     job->thread = static_cast<pid_t>(syscall(SYS_gettid));
     hold.unlock();
-    wake_.notify_all();  // the watcher
+    wake_.notify_all(); // the watcher
     job->work();
     hold.lock();
     job->thread = 0;
@@ -133,4 +132,4 @@ int Pool::interrupted_error(pid_t caller) {
   return status && proc_status_field(*status, "Threads") == "1" ? restart_sys : EINTR;
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -1,9 +1,9 @@
 // Threads for calls that may block: FIFO opens, connects, slow file systems.
 //
-// With WAIT_KILLABLE_RECV a received call is deaf to signals, so the pool watches the caller: when a
-// signal it would act on is pending, the blocked system call of ours is interrupted and the caller
-// gets what the kernel would have given it (ERESTARTSYS, which becomes a restart or EINTR by its own
-// handler's flags).
+// With WAIT_KILLABLE_RECV a received call is deaf to signals, so the pool watches the caller: when
+// a signal it would act on is pending, the blocked system call of ours is interrupted and the
+// caller gets what the kernel would have given it (ERESTARTSYS, which becomes a restart or EINTR by
+// its own handler's flags).
 #pragma once
 
 #include <atomic>
@@ -51,4 +51,4 @@ private:
   std::thread watcher_;
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -30,7 +30,9 @@ void record_signal(Context& c, Call& call, pid_t target, int number, int error) 
   c.recorder.append(call.process(), "signal", body);
 }
 
-bool exists(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
+bool exists(pid_t pid) {
+  return ::kill(pid, 0) == 0 || errno != ESRCH;
+}
 
 // kill() below ABI 6, performed through a pidfd: checked and signalled is the same process.
 int signal_one(Context& c, pid_t pid, int number) {
@@ -53,7 +55,7 @@ Answer signal_many(Context& c, Call& call, pid_t target, int number) {
     auto stat = read_proc_stat(pid);
     if (!stat) continue;
     if (target != -1 && stat->group != group) continue;
-    if (target == -1 && pid == call.caller.tgid) continue;  // as Linux's kill(-1) does
+    if (target == -1 && pid == call.caller.tgid) continue; // as Linux's kill(-1) does
     if (signal_one(c, pid, number) == 0) any = true;
   }
   if (!any && target != -1) foreign = ::kill(target, 0) == 0 || errno == EPERM;
@@ -61,7 +63,7 @@ Answer signal_many(Context& c, Call& call, pid_t target, int number) {
   return any ? Answer::value(0) : Answer::error(foreign ? EPERM : ESRCH);
 }
 
-}  // namespace
+} // namespace
 
 Answer signal_call(Context& c, Worker&, Call& call) {
   switch (call.row->family) {
@@ -127,7 +129,8 @@ Answer signal_call(Context& c, Worker&, Call& call) {
     // Performed with the number that was checked.
     return Answer::of(fcntl(fd->get(), F_SETOWN, target));
   }
-  default: return Answer::error(EPERM);
+  default:
+    return Answer::error(EPERM);
   }
 }
 
@@ -174,10 +177,12 @@ Answer foreign_process_call(Context& c, Worker&, Call& call) {
     }
     const long result = io ? syscall(SYS_ioprio_set, 1, pid, call.word(2))
                            : syscall(SYS_setpriority, PRIO_PROCESS, pid, call.word(2));
-    if (result == 0) any = true;
-    else error = errno;
+    if (result == 0)
+      any = true;
+    else
+      error = errno;
   }
   return any ? Answer::value(0) : Answer::error(error);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -5,21 +5,27 @@
 namespace nd7 {
 namespace {
 
-constexpr std::size_t folded_reads_max = 8192;        // objects a process, then they are written
-constexpr std::size_t distinct_refusals_max = 10000;  // beyond it only entries and counts
+constexpr std::size_t folded_reads_max = 8192;       // objects a process, then they are written
+constexpr std::size_t distinct_refusals_max = 10000; // beyond it only entries and counts
 
-}  // namespace
+} // namespace
 
 JsonWriter Recorder::effect(const Process& process, std::string_view op, int error,
                             const char* how) {
   JsonWriter body;
   body.number("pid", process.pid).count("start", process.start_ticks).text("op", op);
-  if (error == 0) body.number("result", 0);
-  else body.text("result", errno_name(error));
-  if (process.join.call.empty()) body.null("call");
-  else body.text("call", process.join.call);
-  if (process.join.how.empty()) body.null("join");
-  else body.text("join", process.join.how);
+  if (error == 0)
+    body.number("result", 0);
+  else
+    body.text("result", errno_name(error));
+  if (process.join.call.empty())
+    body.null("call");
+  else
+    body.text("call", process.join.call);
+  if (process.join.how.empty())
+    body.null("join");
+  else
+    body.text("join", process.join.how);
   body.text("how", how);
   return body;
 }
@@ -83,8 +89,10 @@ void Recorder::refuse(Process& process, std::string_view op, std::string_view wo
   body.text("would", would);
   members(body);
   body.text("rule", verdict.rule);
-  if (verdict.open_with.empty()) body.null("open_with");
-  else body.text("open_with", verdict.open_with);
+  if (verdict.open_with.empty())
+    body.null("open_with");
+  else
+    body.text("open_with", verdict.open_with);
   if (telling == Telling::none) body.boolean("quiet", true);
   const std::uint64_t seq = note("effect:kernel", "refused", body.finish());
   if (telling == Telling::none) return;
@@ -101,8 +109,7 @@ void Recorder::refuse(Process& process, std::string_view op, std::string_view wo
     if (refusals_.size() >= distinct_refusals_max) return;
     known_[key] = refusals_.size();
     refusals_.push_back({std::string(would), std::string(object), verdict.rule, verdict.open_with,
-                         seq, 1,
-                         telling == Telling::all && told_before_.erase(key.second) == 0});
+                         seq, 1, telling == Telling::all && told_before_.erase(key.second) == 0});
     told = refusals_.back();
   }
   if (on_refusal) on_refusal(process, told);
@@ -129,4 +136,4 @@ std::vector<Refusal> Recorder::all_refusals() {
   return {refusals_.begin(), refusals_.end()};
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -26,8 +26,8 @@ namespace nd7 {
 
 // A refusal as it is told to the agent and the person, one per distinct (operation, object).
 struct Refusal {
-  std::string operation;  // "write", "read", "connect", ...
-  std::string object;     // path or address as it really was
+  std::string operation; // "write", "read", "connect", ...
+  std::string object;    // path or address as it really was
   std::string rule;
   std::string open_with;
   std::uint64_t seq = 0;
@@ -37,9 +37,9 @@ struct Refusal {
 
 // Who hears of a refusal besides the log.
 enum class Telling : std::uint8_t {
-  all,     // the agent at its next word, the person at the end
-  person,  // the agent's own housekeeping: nothing the model asked for
-  none,    // what shells and libraries try all the time: counted and folded
+  all,    // the agent at its next word, the person at the end
+  person, // the agent's own housekeeping: nothing the model asked for
+  none,   // what shells and libraries try all the time: counted and folded
 };
 
 struct Counts {
@@ -56,8 +56,9 @@ public:
   JsonWriter effect(const Process& process, std::string_view op, int error, const char* how);
   void append(const Process& process, std::string_view kind, JsonWriter& body);
   // A denied action.
-  void refuse(Process& process, std::string_view op, std::string_view would, std::string_view object,
-              const Verdict& verdict, std::function<void(JsonWriter&)> members, Telling telling = Telling::all);
+  void refuse(Process& process, std::string_view op, std::string_view would,
+              std::string_view object, const Verdict& verdict,
+              std::function<void(JsonWriter&)> members, Telling telling = Telling::all);
   void read(Process& process, std::string_view op, const std::string& path, const char* how);
   void flush_reads(Process& process);
   // An entry of source "nd7" or an intent.
@@ -80,7 +81,7 @@ private:
   std::mutex lock_;
   std::deque<Refusal> refusals_;
   std::set<std::string> told_before_;
-  std::map<std::pair<std::string, std::string>, std::size_t> known_;  // distinct -> index
+  std::map<std::pair<std::string, std::string>, std::size_t> known_; // distinct -> index
 };
 
-}  // namespace nd7
+} // namespace nd7

@@ -31,11 +31,11 @@
 namespace nd7 {
 namespace {
 
-constexpr int hand_over_ms_max = 10000;  // a child that died before the listener came
+constexpr int hand_over_ms_max = 10000; // a child that died before the listener came
 constexpr unsigned receivers = 2;
 constexpr int housekeeping_s = 1;
 constexpr int checkpoint_every_ticks = 10;
-constexpr int grace_ms_max = 500;  // for what is left when the agent has ended
+constexpr int grace_ms_max = 500; // for what is left when the agent has ended
 constexpr int clients_max = 64;
 
 enum Source : std::uint64_t { front_end, child_signals, control, hooks, network, ticks };
@@ -46,7 +46,7 @@ void send_line(const Fd& to, const std::string& line) {
 
 struct Ending {
   bool ended = false;
-  int status = 0;  // as waitpid gives it
+  int status = 0; // as waitpid gives it
 };
 
 class Session {
@@ -96,7 +96,8 @@ private:
 
 Result<Fd> Session::receive_listener(int channel) {
   pollfd wait{channel, POLLIN, 0};
-  if (poll(&wait, 1, hand_over_ms_max) <= 0) return fail("the session's first process did not start");
+  if (poll(&wait, 1, hand_over_ms_max) <= 0)
+    return fail("the session's first process did not start");
   auto message = os::receive_fds(channel);
   if (!message) return std::unexpected(message.error());
   if (message->fds.size() == 1) return std::move(message->fds[0]);
@@ -107,12 +108,12 @@ Result<Fd> Session::receive_listener(int channel) {
 // The start, a line a step.
 Result<> Session::start() {
   started_mono_ = system_clock().boot_ns();
-  (void)blake3_hex("");  // the hash looks at the CPU once, before there are threads
+  (void)blake3_hex(""); // the hash looks at the CPU once, before there are threads
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   plan_.domain.files = files;
-  files.rlim_cur = files.rlim_max;  // two descriptors a thread of the session
+  files.rlim_cur = files.rlim_max; // two descriptors a thread of the session
   setrlimit(RLIMIT_NOFILE, &files);
 
   policy_ = std::make_unique<LivePolicy>(
@@ -136,8 +137,10 @@ Result<> Session::start() {
   events.on_resolve = [this](const ResolveRecord& record) {
     JsonWriter body;
     body.text("name", record.name).text("type", record.type).texts("answers", record.answers);
-    if (record.refused.empty()) body.null("refused");
-    else body.text("refused", record.refused);
+    if (record.refused.empty())
+      body.null("refused");
+    else
+      body.text("refused", record.refused);
     recorder_->counts.effects++;
     recorder_->note("effect:kernel", "resolve", body.finish());
   };
@@ -145,7 +148,9 @@ Result<> Session::start() {
     const ConnectAction action{unmapped(address), name, false, network_->local_machine(address)};
     const Verdict verdict = decide_connect(*policy_->now(), action);
     JsonWriter body;
-    body.text("op", "proxy").text("addr", address_text(address)).number("port", address.port)
+    body.text("op", "proxy")
+        .text("addr", address_text(address))
+        .number("port", address.port)
         .text("name", name);
     if (!verdict.allowed()) body.text("rule", verdict.rule).text("open_with", verdict.open_with);
     recorder_->note("effect:kernel", verdict.allowed() ? "connect" : "refused", body.finish());
@@ -195,7 +200,7 @@ Result<> Session::start() {
   if (!listener) return std::unexpected(listener.error());
   listener_ = std::make_unique<os::Listener>(std::move(*listener));
   const bool sync = listener_->set_sync_wake_up();
-  (void)sync;  // said in the start entry by kernel facts; slower without, nothing else
+  (void)sync; // said in the start entry by kernel facts; slower without, nothing else
 
   pool_ = std::make_unique<Pool>();
   context_ = std::make_unique<Context>(*listener_, *recorder_, *policy_, tracees_, joins_, *pool_,
@@ -252,23 +257,36 @@ void Session::loop() {
   watch(hooks_.get(), hooks);
   watch(timer_.get(), ticks);
   if (network_->poll_fd() >= 0) watch(network_->poll_fd(), network);
-  on_child_signals();  // a child that ended before the mask was watched
+  on_child_signals(); // a child that ended before the mask was watched
   while (!ending_.ended) {
     epoll_event events[16];
     const int n = epoll_wait(epoll_.get(), events, 16, -1);
     for (int i = 0; i < n && !ending_.ended; ++i) {
       switch (events[i].data.u64) {
-      case front_end: on_front(); break;
-      case child_signals: on_child_signals(); break;
-      case control: serve_client(control_, false); break;
-      case hooks: serve_client(hooks_, true); break;
-      case network: network_->on_ready(); break;
-      case ticks: on_tick(); break;
-      default: break;
+      case front_end:
+        on_front();
+        break;
+      case child_signals:
+        on_child_signals();
+        break;
+      case control:
+        serve_client(control_, false);
+        break;
+      case hooks:
+        serve_client(hooks_, true);
+        break;
+      case network:
+        network_->on_ready();
+        break;
+      case ticks:
+        on_tick();
+        break;
+      default:
+        break;
       }
     }
     if (record_lost_ && plan_.stop_on_lost_record && !ending_.ended) {
-      kill_rest(false);  // fail closed: what cannot be recorded does not go on
+      kill_rest(false); // fail closed: what cannot be recorded does not go on
     }
   }
 }
@@ -279,8 +297,10 @@ void Session::serve_client(const Fd& listener, bool hook) {
   if (clients_ >= clients_max) return;
   ++clients_;
   std::thread([this, hook, fd = connection.release()] {
-    if (hook) hook_server_->serve(Fd(fd));
-    else control_server_->serve(Fd(fd));
+    if (hook)
+      hook_server_->serve(Fd(fd));
+    else
+      control_server_->serve(Fd(fd));
     --clients_;
   }).detach();
 }
@@ -317,8 +337,8 @@ void Session::stop_holders(bool stop) {
     bool holds = false;
     for (int fd = 0; fd < 3 && !holds; ++fd) {
       char target[256];
-      const ssize_t n = readlink(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), target,
-                                 sizeof target);
+      const ssize_t n =
+          readlink(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), target, sizeof target);
       holds = n > 0 && std::string_view(target, static_cast<std::size_t>(n)) == plan_.tty;
     }
     if (holds) ::kill(pid, stop ? SIGSTOP : SIGCONT);
@@ -357,7 +377,7 @@ void Session::on_tick() {
     recorder_->append(*process, "exit", body);
   }
   if (++tick_ % checkpoint_every_ticks == 0 && !recorder_->failed())
-    (void)log_.checkpoint();  // a failure shows at the next append
+    (void)log_.checkpoint(); // a failure shows at the next append
 }
 
 void Session::kill_rest(bool gently) {
@@ -395,14 +415,21 @@ void Session::finish() {
   for (const auto& process : tracees_.sweep()) recorder_->flush_reads(*process);
   const Counts& n = recorder_->counts;
   JsonWriter counts;
-  counts.count("effects", n.effects).count("reads", n.reads).count("writes", n.writes)
-      .count("execs", n.execs).count("connects", n.connects);
+  counts.count("effects", n.effects)
+      .count("reads", n.reads)
+      .count("writes", n.writes)
+      .count("execs", n.execs)
+      .count("connects", n.connects);
   JsonWriter body;
-  if (WIFEXITED(ending_.status)) body.number("exit", WEXITSTATUS(ending_.status));
-  else body.number("signal", WTERMSIG(ending_.status));
-  body.raw("counts", counts.finish()).count("refused", n.refused).count("lost", n.lost)
-      .number("seconds",
-              static_cast<std::int64_t>((system_clock().boot_ns() - started_mono_) / 1000000000ULL));
+  if (WIFEXITED(ending_.status))
+    body.number("exit", WEXITSTATUS(ending_.status));
+  else
+    body.number("signal", WTERMSIG(ending_.status));
+  body.raw("counts", counts.finish())
+      .count("refused", n.refused)
+      .count("lost", n.lost)
+      .number("seconds", static_cast<std::int64_t>((system_clock().boot_ns() - started_mono_) /
+                                                   1000000000ULL));
   recorder_->note("nd7", "end", body.finish());
   const std::size_t told = recorder_->all_refusals().size();
   send_line(front_, WIFEXITED(ending_.status)
@@ -411,7 +438,7 @@ void Session::finish() {
   front_.reset();
   // Front has gone on; what is left is to make it durable.
   (void)log_.checkpoint();
-  ::unlink((plan_.directory + "/inflight").c_str());  // its absence says: ended as it should
+  ::unlink((plan_.directory + "/inflight").c_str()); // its absence says: ended as it should
   ::unlink((plan_.runtime + "/control").c_str());
   ::unlink((plan_.runtime + "/hook").c_str());
   ::rmdir(plan_.runtime.c_str());
@@ -419,8 +446,8 @@ void Session::finish() {
 
 int Session::run() {
   if (auto ok = start(); !ok) {
-    send_line(front_, "error " + ok.error().text +
-                          (ok.error().hint.empty() ? "" : "\n" + ok.error().hint));
+    send_line(front_,
+              "error " + ok.error().text + (ok.error().hint.empty() ? "" : "\n" + ok.error().hint));
     if (agent_ > 0) {
       ::kill(agent_, SIGKILL);
       waitpid(agent_, nullptr, 0);
@@ -429,14 +456,14 @@ int Session::run() {
   }
   loop();
   finish();
-  _exit(0);  // receivers may sleep in the kernel; nothing of theirs is left to be done
+  _exit(0); // receivers may sleep in the kernel; nothing of theirs is left to be done
 }
 
-}  // namespace
+} // namespace
 
 int supervise(SupervisorPlan plan, LogFile& log, Fd front) {
   Session session(std::move(plan), log, std::move(front));
   return session.run();
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -3,9 +3,9 @@
 //
 // shell -> front (`nd7 run`, group P) -> supervisor -> agent (group P). The supervisor forks the
 // agent and only then calls setsid, so the agent stays in front's group and terminal session. It is
-// the agent's parent and a subreaper: Yama's scope 1 wants an ancestor, and orphans come back to it.
-// If it dies, the agent dies (PDEATHSIG), every trapped call fails with ENOSYS and front kills the
-// rest; if front dies, the supervisor kills all.
+// the agent's parent and a subreaper: Yama's scope 1 wants an ancestor, and orphans come back to
+// it. If it dies, the agent dies (PDEATHSIG), every trapped call fails with ENOSYS and front kills
+// the rest; if front dies, the supervisor kills all.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@
 #include "gate/domain.h"
 #include "gate/live_policy.h"
 #include "net/network.h"
-#include "session/log_file.h"
 #include "session/keys.h"
+#include "session/log_file.h"
 
 namespace nd7 {
 
@@ -35,11 +35,11 @@ struct HookPort {
 
 struct SupervisorPlan {
   std::string id;
-  std::string directory;        // sessions/ID
-  std::string runtime;          // runtime/ID: control and hook sockets
-  std::string start_body;       // of the `start` entry
-  std::string agent;            // "claude", "codex", "none"
-  std::string note;             // for the model at its session's start
+  std::string directory;  // sessions/ID
+  std::string runtime;    // runtime/ID: control and hook sockets
+  std::string start_body; // of the `start` entry
+  std::string agent;      // "claude", "codex", "none"
+  std::string note;       // for the model at its session's start
   Policy policy;
   Domain domain;
   bool root = false;
@@ -47,8 +47,8 @@ struct SupervisorPlan {
   bool stop_on_lost_record = true;
   std::string tty;
   NetworkPlan network;
-  std::vector<std::string> read_trees;  // what Landlock grants for reading
-  bool reads_exact = false;     // log.reads = "exact": every read is performed
+  std::vector<std::string> read_trees; // what Landlock grants for reading
+  bool reads_exact = false;            // log.reads = "exact": every read is performed
   HookPort hooks;
 };
 
@@ -57,4 +57,4 @@ struct SupervisorPlan {
 // Runs in the forked process; returns its exit status.
 int supervise(SupervisorPlan plan, LogFile& log, Fd front);
 
-}  // namespace nd7
+} // namespace nd7

@@ -5,11 +5,11 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <netinet/in.h>
 
 #include "os/kernel_abi.h"
 
@@ -22,7 +22,9 @@ constexpr int absent = -1;
 
 #include "gate/legacy_numbers.h"
 
-constexpr int refuse_error(int error) { return error; }
+constexpr int refuse_error(int error) {
+  return error;
+}
 
 struct RawRow {
   int number;
@@ -40,7 +42,9 @@ struct Mark {
 constexpr Mark pass{Treatment::pass, 0};
 constexpr Mark trap{Treatment::trap, 0};
 constexpr Mark rules{Treatment::rules, 0};
-constexpr Mark refuse(int error) { return {Treatment::refuse, refuse_error(error)}; }
+constexpr Mark refuse(int error) {
+  return {Treatment::refuse, refuse_error(error)};
+}
 
 #define CALL(name, mark, family, note)                                                             \
   RawRow{__NR_##name, #name, (mark).treatment, (mark).error, Family::family, note},
@@ -88,7 +92,9 @@ using os::FilterAction;
 
 constexpr FilterAction act_pass{FilterAction::allow, 0};
 constexpr FilterAction act_trap{FilterAction::notify, 0};
-FilterAction act_refuse(int error) { return {FilterAction::refuse, error}; }
+FilterAction act_refuse(int error) {
+  return {FilterAction::refuse, error};
+}
 
 template <class T> ArgTest masked(unsigned index, std::uint64_t mask, T value) {
   return {static_cast<std::uint8_t>(index), mask, static_cast<std::uint32_t>(value), false, false};
@@ -96,11 +102,11 @@ template <class T> ArgTest masked(unsigned index, std::uint64_t mask, T value) {
 template <class T> ArgTest equals(unsigned index, T value) {
   return masked(index, 0xffffffff, value);
 }
-ArgTest any_of(unsigned index, std::uint64_t mask) {  // at least one bit of mask is set
+ArgTest any_of(unsigned index, std::uint64_t mask) { // at least one bit of mask is set
   return {static_cast<std::uint8_t>(index), mask, 0, false, true};
 }
 
-constexpr std::uint64_t type_mask = 0xf;  // SOCK_NONBLOCK and SOCK_CLOEXEC lie above
+constexpr std::uint64_t type_mask = 0xf; // SOCK_NONBLOCK and SOCK_CLOEXEC lie above
 constexpr std::uint64_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                           CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                           CLONE_NEWNET;
@@ -116,16 +122,16 @@ struct RefusedCommand {
   int error;
 };
 constexpr RefusedCommand refused_commands[] = {
-    {TIOCSTI, EPERM},          // types into the terminal
-    {0x541c, EPERM},           // TIOCLINUX: console paste
-    {TIOCCONS, EPERM},         // redirects the console
-    {0x5441, EINVAL},          // TIOCGPTPEER: libraries fall back to opening the name
-    {0x40806685, EPERM},       // FS_IOC_ENABLE_VERITY
-    {0x800c6613, EPERM},       // FS_IOC_SET_ENCRYPTION_POLICY
-    {0xc0506617, EPERM},       // FS_IOC_ADD_ENCRYPTION_KEY
-    {0xc0406618, EPERM},       // FS_IOC_REMOVE_ENCRYPTION_KEY
-    {0x40047211, EPERM},       // FAT_IOCTL_SET_ATTRIBUTES
-    {FIFREEZE, EPERM},         {FITHAW, EPERM}, {FITRIM, EPERM}, {FIBMAP, EPERM},
+    {TIOCSTI, EPERM},    // types into the terminal
+    {0x541c, EPERM},     // TIOCLINUX: console paste
+    {TIOCCONS, EPERM},   // redirects the console
+    {0x5441, EINVAL},    // TIOCGPTPEER: libraries fall back to opening the name
+    {0x40806685, EPERM}, // FS_IOC_ENABLE_VERITY
+    {0x800c6613, EPERM}, // FS_IOC_SET_ENCRYPTION_POLICY
+    {0xc0506617, EPERM}, // FS_IOC_ADD_ENCRYPTION_KEY
+    {0xc0406618, EPERM}, // FS_IOC_REMOVE_ENCRYPTION_KEY
+    {0x40047211, EPERM}, // FAT_IOCTL_SET_ATTRIBUTES
+    {FIFREEZE, EPERM},   {FITHAW, EPERM}, {FITRIM, EPERM}, {FIBMAP, EPERM},
 };
 
 std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction& otherwise) {
@@ -134,9 +140,13 @@ std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction
   const FilterAction scoped = facts.signals_scoped ? act_pass : act_trap;
   switch (number) {
 #ifdef __NR_open
-  case __NR_open: out.push_back({{masked(1, O_PATH, O_PATH)}, act_pass}); break;
+  case __NR_open:
+    out.push_back({{masked(1, O_PATH, O_PATH)}, act_pass});
+    break;
 #endif
-  case __NR_openat: out.push_back({{masked(2, O_PATH, O_PATH)}, act_pass}); break;
+  case __NR_openat:
+    out.push_back({{masked(2, O_PATH, O_PATH)}, act_pass});
+    break;
   case __NR_socket:
   case __NR_socketpair:
     for (const int type : {SOCK_STREAM, SOCK_SEQPACKET})
@@ -146,8 +156,8 @@ std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction
       for (const int protocol : {0, static_cast<int>(IPPROTO_TCP)})
         out.push_back({{equals(0, domain), masked(1, type_mask, SOCK_STREAM), equals(2, protocol)},
                        act_pass});
-      out.push_back({{equals(0, domain), equals(2, 262 /* IPPROTO_MPTCP */)},
-                     act_refuse(EPROTONOSUPPORT)});
+      out.push_back(
+          {{equals(0, domain), equals(2, 262 /* IPPROTO_MPTCP */)}, act_refuse(EPROTONOSUPPORT)});
     }
     out.push_back({{equals(0, AF_NETLINK), equals(2, 0 /* NETLINK_ROUTE */)}, act_pass});
     break;
@@ -164,12 +174,16 @@ std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction
   case __NR_tgkill:
   case __NR_rt_sigqueueinfo:
   case __NR_rt_tgsigqueueinfo:
-  case __NR_pidfd_send_signal: otherwise = scoped; break;
+  case __NR_pidfd_send_signal:
+    otherwise = scoped;
+    break;
   case __NR_prlimit64:
   case __NR_sched_setaffinity:
   case __NR_sched_setparam:
   case __NR_sched_setscheduler:
-  case __NR_sched_setattr: out.push_back({{equals(0, 0)}, act_pass}); break;
+  case __NR_sched_setattr:
+    out.push_back({{equals(0, 0)}, act_pass});
+    break;
   case __NR_setpriority:
     out.push_back({{equals(0, 0 /* PRIO_PROCESS */), equals(1, 0)}, act_pass});
     break;
@@ -178,8 +192,7 @@ std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction
     break;
   case __NR_prctl:
     out.push_back({{equals(0, PR_SET_DUMPABLE), equals(1, 0)}, act_refuse(0)});
-    for (const int option :
-         {PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_KEEPCAPS})
+    for (const int option : {PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_KEEPCAPS})
       out.push_back({{equals(0, option)}, act_trap});
     otherwise = act_pass;
     break;
@@ -192,10 +205,8 @@ std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction
       out.push_back({{equals(1, row.command)}, act_refuse(row.error)});
     for (const std::uint32_t command : inode_commands)
       out.push_back({{equals(1, command)}, act_trap});
-    for (const int command : {TIOCSPGRP, TIOCSETD})
-      out.push_back({{equals(1, command)}, act_trap});
-    for (const int command : {FIOSETOWN, SIOCSPGRP})
-      out.push_back({{equals(1, command)}, scoped});
+    for (const int command : {TIOCSPGRP, TIOCSETD}) out.push_back({{equals(1, command)}, act_trap});
+    for (const int command : {FIOSETOWN, SIOCSPGRP}) out.push_back({{equals(1, command)}, scoped});
     // The btrfs command type: cloning file contents passes (it needs a writable descriptor), the
     // rest makes and removes subvolumes and snapshots through read-only directory descriptors.
     for (const std::uint32_t command : {0x40049409U, 0x4020940dU, 0xc0189436U})
@@ -221,15 +232,20 @@ std::vector<ArgRule> rules_of(int number, const FilterFacts& facts, FilterAction
     otherwise = act_pass;
     break;
   case __NR_adjtimex:
-  case __NR_clock_adjtime: otherwise = act_pass; break;  // setting needs CAP_SYS_TIME, never kept
-  default: break;
+  case __NR_clock_adjtime:
+    otherwise = act_pass;
+    break; // setting needs CAP_SYS_TIME, never kept
+  default:
+    break;
   }
   return out;
 }
 
-}  // namespace
+} // namespace
 
-std::span<const CallRow> call_table() { return table; }
+std::span<const CallRow> call_table() {
+  return table;
+}
 
 const CallRow* find_call(int number) {
   const auto at = std::lower_bound(table.begin(), table.end(), number,
@@ -243,14 +259,22 @@ std::vector<os::FilterRow> filter_rows(const FilterFacts& facts) {
   for (const CallRow& row : table) {
     os::FilterRow filter{row.number, {}, {}};
     switch (row.treatment) {
-    case Treatment::pass: filter.action = act_pass; break;
-    case Treatment::trap: filter.action = act_trap; break;
-    case Treatment::refuse: filter.action = act_refuse(row.error); break;
-    case Treatment::rules: filter.rules = rules_of(row.number, facts, filter.action); break;
+    case Treatment::pass:
+      filter.action = act_pass;
+      break;
+    case Treatment::trap:
+      filter.action = act_trap;
+      break;
+    case Treatment::refuse:
+      filter.action = act_refuse(row.error);
+      break;
+    case Treatment::rules:
+      filter.rules = rules_of(row.number, facts, filter.action);
+      break;
     }
     out.push_back(std::move(filter));
   }
   return out;
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -38,10 +38,17 @@ TEST_F(Filter, AnswersEveryRowAsTheTableSays) {
   for (const CallRow& row : call_table()) {
     const FilterAction action = ask(row.number);
     switch (row.treatment) {
-    case Treatment::pass: EXPECT_EQ(action, pass_) << row.name; break;
-    case Treatment::trap: EXPECT_EQ(action, trap_) << row.name; break;
-    case Treatment::refuse: EXPECT_EQ(action, refused(row.error)) << row.name; break;
-    case Treatment::rules: break;  // below
+    case Treatment::pass:
+      EXPECT_EQ(action, pass_) << row.name;
+      break;
+    case Treatment::trap:
+      EXPECT_EQ(action, trap_) << row.name;
+      break;
+    case Treatment::refuse:
+      EXPECT_EQ(action, refused(row.error)) << row.name;
+      break;
+    case Treatment::rules:
+      break; // below
     }
   }
 }
@@ -90,9 +97,9 @@ TEST_F(Filter, TerminalTricksInBothSpellings) {
     EXPECT_EQ(ask(__NR_ioctl, 0, high | TIOCSPGRP), trap_);
   }
   EXPECT_EQ(ask(__NR_ioctl, 0, TCGETS), pass_);
-  EXPECT_EQ(ask(__NR_ioctl, 0, 0x40086602), trap_);         // FS_IOC_SETFLAGS
-  EXPECT_EQ(ask(__NR_ioctl, 0, 0x5000940e), refused(EPERM));  // btrfs: create a subvolume
-  EXPECT_EQ(ask(__NR_ioctl, 0, 0x40049409), pass_);         // FICLONE
+  EXPECT_EQ(ask(__NR_ioctl, 0, 0x40086602), trap_);          // FS_IOC_SETFLAGS
+  EXPECT_EQ(ask(__NR_ioctl, 0, 0x5000940e), refused(EPERM)); // btrfs: create a subvolume
+  EXPECT_EQ(ask(__NR_ioctl, 0, 0x40049409), pass_);          // FICLONE
 }
 
 TEST_F(Filter, Sockets) {
@@ -126,8 +133,8 @@ TEST_F(Filter, SignalsAreTrappedWithoutAScope) {
 
 TEST(FilterProgram, WideTestsLookAtAllBits) {
   os::FilterRow row{1, {FilterAction::allow, 0}, {}};
-  row.rules.push_back({{{0, ~std::uint64_t{0}, 0x100000002, true, false}},
-                       {FilterAction::refuse, EPERM}});
+  row.rules.push_back(
+      {{{0, ~std::uint64_t{0}, 0x100000002, true, false}}, {FilterAction::refuse, EPERM}});
   row.rules.push_back({{{1, ~std::uint64_t{0}, 5, true, true}}, {FilterAction::notify, 0}});
   const auto program = *os::build_filter({row});
   const auto ask = [&](std::uint64_t a, std::uint64_t b) {
@@ -172,5 +179,5 @@ TEST(CallTable, KnowsEveryCallOfTheHeaders) {
   EXPECT_GT(seen, 300);
 }
 
-}  // namespace
-}  // namespace nd7
+} // namespace
+} // namespace nd7

@@ -15,14 +15,14 @@
 namespace nd7 {
 namespace {
 
-constexpr int ancestors_max = 4096;  // deeper chains than any pid namespace allows in practice
+constexpr int ancestors_max = 4096; // deeper chains than any pid namespace allows in practice
 
 bool has_exited(const Fd& pidfd) {
   pollfd wait{pidfd.get(), POLLIN, 0};
   return poll(&wait, 1, 0) > 0;
 }
 
-}  // namespace
+} // namespace
 
 Result<std::string> read_proc_file(pid_t pid, const char* name, std::size_t size_max) {
   char path[64];
@@ -73,7 +73,7 @@ Result<std::shared_ptr<Tracee>> Tracees::of(pid_t tid, bool* fresh) {
     const std::lock_guard hold(lock_);
     if (const auto at = threads_.find(tid); at != threads_.end()) {
       if (!has_exited(at->second->pidfd)) return at->second;
-      threads_.erase(at);  // the number was reused
+      threads_.erase(at); // the number was reused
     }
   }
   auto out = std::make_shared<Tracee>();
@@ -105,7 +105,7 @@ Result<std::shared_ptr<Tracee>> Tracees::of(pid_t tid, bool* fresh) {
     process->pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, tgid, 0)));
     if (!process->pidfd) return os_error("pidfd_open");
     processes_[tgid] = process;
-    members_[tgid] = stat->start_ticks;  // it runs under our filter, or it could not have called
+    members_[tgid] = stat->start_ticks; // it runs under our filter, or it could not have called
     out->process = std::move(process);
     *fresh = true;
   }
@@ -196,8 +196,10 @@ std::vector<std::shared_ptr<Process>> Tracees::sweep() {
     at = has_exited(at->second->pidfd) ? threads_.erase(at) : std::next(at);
   for (auto at = members_.begin(); at != members_.end();) {
     // Members that never called have no process entry: ask the kernel.
-    if (!processes_.contains(at->first) && !read_proc_stat(at->first)) at = members_.erase(at);
-    else ++at;
+    if (!processes_.contains(at->first) && !read_proc_stat(at->first))
+      at = members_.erase(at);
+    else
+      ++at;
   }
   return dead;
 }
@@ -207,4 +209,4 @@ std::size_t Tracees::count() {
   return processes_.size();
 }
 
-}  // namespace nd7
+} // namespace nd7

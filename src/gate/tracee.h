@@ -23,29 +23,29 @@ namespace nd7 {
 
 // How an effect was joined to a tool call (product.md, "join"); empty for none.
 struct Join {
-  std::string call;  // tool_use_id
-  std::string how;   // announced, descendant, session, time, own-write
+  std::string call; // tool_use_id
+  std::string how;  // announced, descendant, session, time, own-write
 };
 
 struct Process {
   pid_t pid = 0;
-  std::uint64_t start_ticks = 0;  // since boot, clock ticks (proc_pid_stat(5), field 22)
+  std::uint64_t start_ticks = 0; // since boot, clock ticks (proc_pid_stat(5), field 22)
   pid_t parent = 0;
   pid_t process_session = 0;
   Fd pidfd;
-  std::mutex lock;                // guards what follows
-  std::string exe;                // as confirmed from /proc at the last exec
-  std::string pending_exec;       // path of an exec let through and not yet confirmed
-  std::string pending_argv;       // JSON array, cut
+  std::mutex lock;          // guards what follows
+  std::string exe;          // as confirmed from /proc at the last exec
+  std::string pending_exec; // path of an exec let through and not yet confirmed
+  std::string pending_argv; // JSON array, cut
   Join join;
-  bool is_hook = false;           // connected to the hook socket
-  std::unordered_map<std::string, std::uint32_t> reads;  // folded: path -> count since last flush
+  bool is_hook = false;                                 // connected to the hook socket
+  std::unordered_map<std::string, std::uint32_t> reads; // folded: path -> count since last flush
 };
 
 struct Tracee {
   pid_t tid = 0;
-  Fd proc;   // /proc/TID, O_PATH
-  Fd pidfd;  // the thread (6.9) or its group
+  Fd proc;  // /proc/TID, O_PATH
+  Fd pidfd; // the thread (6.9) or its group
   std::shared_ptr<Process> process;
 };
 
@@ -77,7 +77,7 @@ private:
   std::mutex lock_;
   std::unordered_map<pid_t, std::shared_ptr<Tracee>> threads_;
   std::unordered_map<pid_t, std::shared_ptr<Process>> processes_;
-  std::unordered_map<pid_t, std::uint64_t> members_;  // pid -> start ticks, proven members
+  std::unordered_map<pid_t, std::uint64_t> members_; // pid -> start ticks, proven members
   std::atomic<pid_t> root_{0};
   pid_t reaper_ = 0;
   pid_t own_child_ = 0;
@@ -94,4 +94,4 @@ Result<ProcStat> read_proc_stat(pid_t pid);
 std::string proc_status_field(const std::string& status, const char* name);
 Result<std::string> read_proc_file(pid_t pid, const char* name, std::size_t size_max = 65536);
 
-}  // namespace nd7
+} // namespace nd7

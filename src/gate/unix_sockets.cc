@@ -17,12 +17,14 @@ namespace {
 
 constexpr std::size_t path_offset = offsetof(sockaddr_un, sun_path);
 
-ObjectId id_of(const struct stat& st) { return {st.st_dev, st.st_ino}; }
+ObjectId id_of(const struct stat& st) {
+  return {st.st_dev, st.st_ino};
+}
 
 struct Name {
   bool abstract = false;
   bool unnamed = false;
-  std::string text;  // path, or the abstract name without its first NUL
+  std::string text; // path, or the abstract name without its first NUL
 };
 
 Name name_of(const sockaddr_storage& storage, socklen_t size) {
@@ -81,9 +83,10 @@ Answer refuse(Context& c, Call& call, const std::string& shown, Verdict verdict)
   // Name services are tried at every look-up and programs go on without them.
   const bool quiet = shown.ends_with("nscd/socket") || shown.contains("systemd/resolve") ||
                      shown.contains("systemd/userdb") || shown == "/dev/log";
-  c.recorder.refuse(call.process(), call.name(), "connect", shown, verdict,
-                    [&](JsonWriter& body) { body.path("addr", shown); },
-                    quiet ? Telling::none : telling_of(c, call.process(), shown, "connect"));
+  c.recorder.refuse(
+      call.process(), call.name(), "connect", shown, verdict,
+      [&](JsonWriter& body) { body.path("addr", shown); },
+      quiet ? Telling::none : telling_of(c, call.process(), shown, "connect"));
   return Answer::error(EACCES);
 }
 
@@ -110,9 +113,11 @@ Answer connect_hook(Context& c, Call& call, Fd socket) {
   return Answer::of(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to));
 }
 
-}  // namespace
+} // namespace
 
-std::string hook_address(uid_t uid) { return fmt::format("nd7.hook.{}", uid); }
+std::string hook_address(uid_t uid) {
+  return fmt::format("nd7.hook.{}", uid);
+}
 
 Answer connect_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_storage& to,
                     socklen_t size) {
@@ -200,10 +205,10 @@ Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_st
   const std::unique_lock hold_names(c.names);
   if (perform() != 0) return Answer::error(errno);
   // What came into being must be what was judged: a link on the way may have been turned.
-  struct stat st{};
+  struct stat st {};
   bool same = fstatat(place->parent.get(), place->leaf.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
               S_ISSOCK(st.st_mode);
-  struct stat socket_st{};
+  struct stat socket_st {};
   if (same && fstat(socket.get(), &socket_st) == 0) {
     auto diag = os::unix_socket(socket_st.st_ino);
     // Compared by inode: btrfs shows another device than stat does.
@@ -211,7 +216,8 @@ Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_st
   }
   if (!same) {
     JsonWriter body;
-    body.text("reason", "a unix socket was bound elsewhere than judged: a link was turned meanwhile")
+    body.text("reason",
+              "a unix socket was bound elsewhere than judged: a link was turned meanwhile")
         .number("lost", 0)
         .path("inflight", place->real);
     c.recorder.note("nd7", "gap", body.finish());
@@ -228,4 +234,4 @@ Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_st
   return Answer::value(0);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -15,4 +15,4 @@ Answer connect_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr
 Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_storage& to,
                  socklen_t size);
 
-}  // namespace nd7
+} // namespace nd7

@@ -21,17 +21,17 @@
 namespace nd7 {
 
 struct NetworkPlan {
-  std::vector<Address> upstream;  // empty: the host's /etc/resolv.conf
+  std::vector<Address> upstream; // empty: the host's /etc/resolv.conf
   bool try_namespaces = true;
-  std::vector<std::string> dns_only_names;  // network.dns = "hosts": patterns; empty: any
-  bool proxy = false;                       // start the CONNECT proxy even with namespaces
+  std::vector<std::string> dns_only_names; // network.dns = "hosts": patterns; empty: any
+  bool proxy = false;                      // start the CONNECT proxy even with namespaces
 };
 
 struct ResolveRecord {
-  std::string name;                  // lower case, without trailing dot
-  std::string type;                  // "A", "AAAA", "TYPE65"
-  std::vector<std::string> answers;  // addresses as text
-  std::string refused;               // why the answer was not given, else empty
+  std::string name;                 // lower case, without trailing dot
+  std::string type;                 // "A", "AAAA", "TYPE65"
+  std::vector<std::string> answers; // addresses as text
+  std::string refused;              // why the answer was not given, else empty
 };
 
 struct NetworkEvents {
@@ -74,7 +74,8 @@ public:
   virtual std::uint16_t dns_tcp_port() const = 0;
   virtual std::uint16_t proxy_port() const = 0;
   virtual void admit(std::uint16_t local_port) = 0;
-  // The helper's process, 0 without namespaces: a child of the supervisor that is not the session's.
+  // The helper's process, 0 without namespaces: a child of the supervisor that is not the
+  // session's.
   virtual int helper_pid() const = 0;
   // NAME=VALUE to add to the session's environment (RES_OPTIONS, HTTPS_PROXY, ... or nothing).
   virtual std::vector<std::string> environment() const = 0;
@@ -87,4 +88,4 @@ Result<std::vector<Prefix>> machine_prefixes();
 // address (also wildcard listeners that would accept it); 0 when nobody is.
 Result<std::uint64_t> tcp_listener_inode(const Address& address);
 
-}  // namespace nd7
+} // namespace nd7

@@ -30,8 +30,8 @@ std::string small_file(const char* path) {
 }
 
 // In a child, so that nothing of it stays: installs a filter that lets everything pass, with a
-// listener. Bits of the exit status: 1 installed, 2 sync wake-up, 4 without WAIT_KILLABLE_RECV only,
-// 8 EBUSY.
+// listener. Bits of the exit status: 1 installed, 2 sync wake-up, 4 without WAIT_KILLABLE_RECV
+// only, 8 EBUSY.
 int try_listener() {
   const pid_t child = fork();
   if (child == 0) {
@@ -39,9 +39,9 @@ int try_listener() {
     sock_fprog prog{1, const_cast<sock_filter*>(pass)};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     int status = 0;
-    long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-                      &prog);
+    long fd =
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog);
     if (fd >= 0) {
       status |= 1;
     } else if (errno == EBUSY) {
@@ -86,7 +86,7 @@ void try_access(KernelFacts& facts) {
   close(ready[1]);
 }
 
-}  // namespace
+} // namespace
 
 KernelFacts kernel_facts(int landlock_abi_max) {
   KernelFacts out;
@@ -136,4 +136,4 @@ std::vector<Obstacle> obstacles(const KernelFacts& facts, bool root) {
   return out;
 }
 
-}  // namespace nd7::os
+} // namespace nd7::os

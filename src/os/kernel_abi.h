@@ -75,5 +75,5 @@
 #endif
 
 #ifndef PIDFD_THREAD
-#define PIDFD_THREAD 00000200  // O_EXCL, since 6.9
+#define PIDFD_THREAD 00000200 // O_EXCL, since 6.9
 #endif

@@ -2,8 +2,8 @@
 //
 // Takes values, holds no opinion about which paths matter. What Landlock does not see, and who
 // catches it instead: chmod, chown, times, extended attributes, ioctls on ordinary files, stat and
-// readlink, unix sockets by path (before ABI 9), UDP, descriptors opened elsewhere: all by the gate.
-// Source: landlock(7), Documentation/userspace-api/landlock.rst.
+// readlink, unix sockets by path (before ABI 9), UDP, descriptors opened elsewhere: all by the
+// gate. Source: landlock(7), Documentation/userspace-api/landlock.rst.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ inline constexpr std::uint64_t abstract_unix_socket = 1U << 0, signal = 1U << 1;
 
 struct LandlockAbi {
   int version;
-  const char* kernel;       // first release
+  const char* kernel; // first release
   std::uint64_t fs, net, scope;
   std::uint32_t size_bytes; // of struct landlock_ruleset_attr that this ABI knows
   const char* adds;         // for doctor
 };
-std::span<const LandlockAbi> landlock_abis();  // versions 1 to 7, ascending
+std::span<const LandlockAbi> landlock_abis(); // versions 1 to 7, ascending
 
 struct LandlockPath {
   std::string path;
@@ -47,7 +47,7 @@ struct LandlockPath {
 };
 
 struct LandlockRuleset {
-  std::uint64_t fs = 0, net = 0, scope = 0;  // handled: refused unless a rule grants
+  std::uint64_t fs = 0, net = 0, scope = 0; // handled: refused unless a rule grants
   std::vector<LandlockPath> paths;
 };
 
@@ -70,4 +70,4 @@ Result<Fd> make_ruleset(const Downgraded& ruleset, std::vector<std::string>* ski
 // restrict_self; needs no_new_privs; allocates nothing. 0 or -1 with errno.
 int restrict_self(int ruleset_fd);
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -40,7 +40,7 @@ TEST(Landlock, DowngradeKeepsWhatTheAbiKnowsAndNamesTheRest) {
     EXPECT_EQ(out.ruleset.paths[0].rights & ~row.fs, 0U);
     std::size_t lost = 0;
     for (const LandlockAbi& later : landlock_abis())
-      if (later.version > row.version && later.version != 7) ++lost;  // 7 adds no rights
+      if (later.version > row.version && later.version != 7) ++lost; // 7 adds no rights
     EXPECT_EQ(out.lost.size(), lost) << row.version;
   }
 }
@@ -50,5 +50,5 @@ TEST(Landlock, NewerKernelsUseTheNewestRow) {
   EXPECT_EQ(downgrade(everything(), 0).abi, nullptr);
 }
 
-}  // namespace
-}  // namespace nd7::os
+} // namespace
+} // namespace nd7::os

@@ -54,13 +54,12 @@ std::string interpreter(const std::string& file) {
   Elf64_Ehdr header{};
   if (n < static_cast<ssize_t>(sizeof header)) return {};
   std::memcpy(&header, head, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_phentsize != sizeof(Elf64_Phdr))
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(Elf64_Phdr))
     return {};
   for (unsigned i = 0; i < header.e_phnum && i < 64; ++i) {
     Elf64_Phdr part{};
-    if (pread(fd.get(), &part, sizeof part,
-              static_cast<off_t>(header.e_phoff + i * sizeof part)) != sizeof part)
+    if (pread(fd.get(), &part, sizeof part, static_cast<off_t>(header.e_phoff + i * sizeof part)) !=
+        sizeof part)
       return {};
     if (part.p_type != PT_INTERP || part.p_filesz == 0 || part.p_filesz > PATH_MAX) continue;
     std::string out(part.p_filesz, 0);
@@ -83,7 +82,7 @@ std::string npm_package(const std::string& file) {
   return file.substr(0, end);
 }
 
-}  // namespace
+} // namespace
 
 Result<std::string> find_program(std::string_view name, std::string_view path,
                                  const std::string& cwd) {
@@ -91,7 +90,7 @@ Result<std::string> find_program(std::string_view name, std::string_view path,
     return p.starts_with('/') ? std::string(p) : cwd + "/" + std::string(p);
   };
   const auto check = [](const std::string& file) {
-    struct stat st{};
+    struct stat st {};
     if (stat(file.c_str(), &st) != 0) return errno;
     if (S_ISDIR(st.st_mode)) return EACCES;
     return access(file.c_str(), X_OK) == 0 ? 0 : errno;
@@ -152,4 +151,4 @@ Result<ProgramChain> program_chain(const std::string& found) {
   return out;
 }
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -10,9 +10,10 @@
 namespace nd7::os {
 
 struct ProgramChain {
-  std::string found;               // as found on the PATH, absolute, links not followed
-  std::vector<std::string> files;  // every link, the final file, `#!` and ELF interpreters; real paths
-  std::vector<std::string> packages;  // npm package directories that hold one of them
+  std::string found; // as found on the PATH, absolute, links not followed
+  std::vector<std::string>
+      files; // every link, the final file, `#!` and ELF interpreters; real paths
+  std::vector<std::string> packages; // npm package directories that hold one of them
 };
 
 // Looks PROGRAM up as execvp does. os_errno: ENOENT (127), EACCES (126).
@@ -22,4 +23,4 @@ Result<std::string> find_program(std::string_view name, std::string_view path,
 // error: snaps need set-uid, which no_new_privs takes away.
 Result<ProgramChain> program_chain(const std::string& found);
 
-}  // namespace nd7::os
+} // namespace nd7::os

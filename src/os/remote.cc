@@ -45,7 +45,7 @@ ssize_t read_once(pid_t tid, std::uint64_t address, void* into, std::size_t size
   return mem ? pread(mem.get(), into, size, static_cast<off_t>(address)) : -1;
 }
 
-}  // namespace
+} // namespace
 
 Result<std::size_t> read_remote_some(pid_t tid, std::uint64_t address, void* into,
                                      std::size_t size) {
@@ -100,8 +100,8 @@ Result<> write_remote(pid_t tid, std::uint64_t address, const void* from, std::s
   const iovec remote{reinterpret_cast<void*>(address), size};
   if (process_vm_writev(tid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size)) return {};
   const Fd mem = open_mem(tid, O_RDWR);
-  if (mem && pwrite(mem.get(), from, size, static_cast<off_t>(address)) ==
-                 static_cast<ssize_t>(size))
+  if (mem &&
+      pwrite(mem.get(), from, size, static_cast<off_t>(address)) == static_cast<ssize_t>(size))
     return {};
   return os_error("write the caller's memory", EFAULT);
 }
@@ -119,4 +119,4 @@ Result<Fd> open_pidfd(pid_t tid, pid_t tgid) {
   return fd;
 }
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -41,4 +41,4 @@ Result<Fd> take_fd(int pidfd, int number);
 // A pidfd for a thread: PIDFD_THREAD from 6.9, below that for its thread group.
 Result<Fd> open_pidfd(pid_t tid, pid_t tgid);
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -22,7 +22,7 @@
 namespace nd7::os {
 namespace {
 
-constexpr int links_max = 40;  // as the kernel's own limit
+constexpr int links_max = 40; // as the kernel's own limit
 constexpr ino_t proc_root_inode = 1;
 
 int open_without_links(int dir, const char* path, std::uint64_t flags) {
@@ -68,12 +68,12 @@ pid_t proc_owner_of(std::string_view path) {
   return as_pid(path.substr(0, path.find('/')));
 }
 
-}  // namespace
+} // namespace
 
 bool is_procfs(int fd, const struct stat& st) {
   // Only file systems without a device have major 0: ask further just for those.
   if (major(st.st_dev) != 0) return false;
-  struct statfs fs{};
+  struct statfs fs {};
   return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
@@ -177,8 +177,7 @@ Result<Place> Resolver::quick(const Base& base, std::string_view path, Follow fo
   place.parent.reset(open_without_links(at, directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!place.parent) return os_error("parent");
   place.real = lexical_join(base.path, text);
-  place.object.reset(
-      openat(place.parent.get(), leaf.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  place.object.reset(openat(place.parent.get(), leaf.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   place.leaf = std::move(leaf);
   if (!place.object) {
     if (errno != ENOENT) return os_error("leaf");
@@ -194,7 +193,7 @@ Result<Place> Resolver::quick(const Base& base, std::string_view path, Follow fo
 
 Result<Place> Resolver::walk(const Caller& caller, const Base& base, std::string_view path,
                              Follow follow) const {
-  std::string text(path);  // owns what `pending` points into
+  std::string text(path); // owns what `pending` points into
   std::deque<std::string> pending;
   bool trailing = false;
   const auto prepend = [&](std::string_view more) {
@@ -222,13 +221,13 @@ Result<Place> Resolver::walk(const Caller& caller, const Base& base, std::string
   std::string leaf;
   LastPart last = text.starts_with('/') ? LastPart::root : LastPart::dot;
   int links = 0;
-  bool must_be_directory = false;  // a link's own text ended in a slash
+  bool must_be_directory = false; // a link's own text ended in a slash
 
   while (!pending.empty()) {
     std::string part = std::move(pending.front());
     pending.pop_front();
     if (part.size() > NAME_MAX) return os_error("name", ENAMETOOLONG);
-    struct stat here{};
+    struct stat here {};
     if (fstat(current.get(), &here) != 0) return os_error("fstat");
     if (!S_ISDIR(here.st_mode)) return os_error("not a directory", ENOTDIR);
     if (part == ".") {
@@ -273,7 +272,7 @@ Result<Place> Resolver::walk(const Caller& caller, const Base& base, std::string
       place.trailing_slash = trailing || must_be_directory;
       return place;
     }
-    struct stat st{};
+    struct stat st {};
     if (fstat(next.get(), &st) != 0) return os_error("fstat");
     const bool follow_this =
         !last_now || follow == Follow::last_too || trailing || must_be_directory;
@@ -352,4 +351,4 @@ Result<Place> Resolver::resolve(const Caller& caller, const Base& base, std::str
   return walk(caller, base, path, follow);
 }
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -29,15 +29,15 @@ namespace nd7::os {
 struct Caller {
   pid_t tid = 0;
   pid_t tgid = 0;
-  int proc = -1;   // O_PATH on /proc/TID
-  int pidfd = -1;  // for pidfd_getfd
+  int proc = -1;  // O_PATH on /proc/TID
+  int pidfd = -1; // for pidfd_getfd
   const std::function<bool(pid_t)>* in_session = nullptr;
 };
 
 // Where relative paths start: the caller's working directory or one of its descriptors.
 struct Base {
-  Fd fd;             // O_PATH or the descriptor itself; none for "/"
-  std::string path;  // its true name now
+  Fd fd;            // O_PATH or the descriptor itself; none for "/"
+  std::string path; // its true name now
 };
 
 enum class Follow { last_too, all_but_last };
@@ -45,17 +45,17 @@ enum class Follow { last_too, all_but_last };
 enum class LastPart { name, dot, dot_dot, root, magic };
 
 struct Place {
-  Fd parent;           // the directory that holds `leaf`; none for root, dot, magic
+  Fd parent; // the directory that holds `leaf`; none for root, dot, magic
   std::string leaf;
   LastPart last = LastPart::name;
-  Fd object;           // O_PATH on the object; none when it does not exist
-  struct stat st{};    // of the object
+  Fd object;         // O_PATH on the object; none when it does not exist
+  struct stat st {}; // of the object
   bool exists = false;
-  std::string real;    // absolute and resolved; "pipe:[1]" and the like for objects without a name
+  std::string real; // absolute and resolved; "pipe:[1]" and the like for objects without a name
   bool trailing_slash = false;
-  bool on_proc = false;       // the object or the missing leaf lies on a procfs
-  pid_t proc_owner = 0;       // the process below whose directory it lies, 0 for the global part
-  bool foreign_proc = false;  // that process is not of the session
+  bool on_proc = false;      // the object or the missing leaf lies on a procfs
+  pid_t proc_owner = 0;      // the process below whose directory it lies, 0 for the global part
+  bool foreign_proc = false; // that process is not of the session
   bool is_anonymous() const { return real.empty() || real[0] != '/'; }
   bool is_directory() const { return exists && S_ISDIR(st.st_mode); }
 };
@@ -85,16 +85,16 @@ private:
   Result<Place> quick(const Base& base, std::string_view path, Follow follow) const;
   Result<Place> walk(const Caller& caller, const Base& base, std::string_view path,
                      Follow follow) const;
-  Fd own_fds_;  // /proc/thread-self/fd
+  Fd own_fds_; // /proc/thread-self/fd
 };
 
 // Joins a path to an absolute base and takes out ".", ".." and doubled slashes, by text.
 std::string lexical_join(std::string_view base, std::string_view path);
 bool is_below(std::string_view path, std::string_view root);
-// Links resolved as far as the path exists, the rest kept as text: for names in rules and questions,
-// never for an operation.
+// Links resolved as far as the path exists, the rest kept as text: for names in rules and
+// questions, never for an operation.
 std::string resolved_as_far(const std::string& path);
 // Does this object lie on a procfs? `st` is its fstat: devices with a major number are not asked.
 bool is_procfs(int fd, const struct stat& st);
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -32,9 +32,12 @@ sock_filter branch(int code, std::uint32_t k, unsigned yes, unsigned no) {
 
 std::uint32_t return_value(const FilterAction& action) {
   switch (action.kind) {
-  case FilterAction::allow: return SECCOMP_RET_ALLOW;
-  case FilterAction::notify: return SECCOMP_RET_USER_NOTIF;
-  case FilterAction::refuse: break;
+  case FilterAction::allow:
+    return SECCOMP_RET_ALLOW;
+  case FilterAction::notify:
+    return SECCOMP_RET_USER_NOTIF;
+  case FilterAction::refuse:
+    break;
   }
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(action.error) & SECCOMP_RET_DATA);
 }
@@ -61,12 +64,14 @@ void emit_test(Program& out, const ArgTest& test, unsigned skip) {
   half(false, true);
 }
 
-unsigned test_length(const ArgTest& test) { return test.wide ? 6 : 3; }
+unsigned test_length(const ArgTest& test) {
+  return test.wide ? 6 : 3;
+}
 
 Program row_program(const FilterRow& row) {
   Program out;
   for (const ArgRule& rule : row.rules) {
-    unsigned rest = 1;  // the return at the end of the rule
+    unsigned rest = 1; // the return at the end of the rule
     for (const ArgTest& test : rule.all) rest += test_length(test);
     for (const ArgTest& test : rule.all) {
       rest -= test_length(test);
@@ -84,7 +89,8 @@ Program search(std::span<const FilterRow> rows) {
   Program out;
   if (rows.size() == 1) {
     const Program body = row_program(rows[0]);
-    out.push_back(branch(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(rows[0].number), 1, 0));
+    out.push_back(
+        branch(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(rows[0].number), 1, 0));
     out.push_back(statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));
     out.insert(out.end(), body.begin(), body.end());
     return out;
@@ -100,7 +106,7 @@ Program search(std::span<const FilterRow> rows) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::uint32_t native_arch() {
 #if defined(__x86_64__)
@@ -121,9 +127,9 @@ Result<std::vector<sock_filter>> build_filter(std::vector<FilterRow> rows) {
   Program out;
   out.push_back(statement(BPF_LD | BPF_W | BPF_ABS, arch_offset));
   out.push_back(branch(BPF_JMP | BPF_JEQ | BPF_K, native_arch(), 1, 0));
-  out.push_back(statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));  // foreign ABI
+  out.push_back(statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)); // foreign ABI
   out.push_back(statement(BPF_LD | BPF_W | BPF_ABS, nr_offset));
-  out.push_back(branch(BPF_JMP | BPF_JGE | BPF_K, x32_bit, 0, 1));  // x32, and -1
+  out.push_back(branch(BPF_JMP | BPF_JGE | BPF_K, x32_bit, 0, 1)); // x32, and -1
   out.push_back(statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));
   if (rows.empty()) {
     out.push_back(statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));
@@ -154,15 +160,24 @@ FilterAction evaluate_filter(std::span<const sock_filter> program, std::uint32_t
       a = 0;
       for (unsigned i = 4; i-- > 0;) a = a << 8 | words[op.k + i];
       break;
-    case BPF_ALU | BPF_AND | BPF_K: a &= op.k; break;
-    case BPF_JMP | BPF_JA: pc += op.k; break;
-    case BPF_JMP | BPF_JEQ | BPF_K: pc += a == op.k ? op.jt : op.jf; break;
-    case BPF_JMP | BPF_JGE | BPF_K: pc += a >= op.k ? op.jt : op.jf; break;
+    case BPF_ALU | BPF_AND | BPF_K:
+      a &= op.k;
+      break;
+    case BPF_JMP | BPF_JA:
+      pc += op.k;
+      break;
+    case BPF_JMP | BPF_JEQ | BPF_K:
+      pc += a == op.k ? op.jt : op.jf;
+      break;
+    case BPF_JMP | BPF_JGE | BPF_K:
+      pc += a >= op.k ? op.jt : op.jf;
+      break;
     case BPF_RET | BPF_K:
       if (op.k == SECCOMP_RET_ALLOW) return {FilterAction::allow, 0};
       if (op.k == SECCOMP_RET_USER_NOTIF) return {FilterAction::notify, 0};
       return {FilterAction::refuse, static_cast<int>(op.k & SECCOMP_RET_DATA)};
-    default: return {};
+    default:
+      return {};
     }
   }
   return {};
@@ -175,4 +190,4 @@ int install_filter(const sock_filter* program, unsigned short length) {
               SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog));
 }
 
-}  // namespace nd7::os
+} // namespace nd7::os

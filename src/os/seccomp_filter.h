@@ -21,7 +21,7 @@ namespace nd7::os {
 
 struct FilterAction {
   enum Kind : std::uint8_t { allow, notify, refuse } kind = refuse;
-  int error = 0;  // for refuse; 0 answers success without doing anything
+  int error = 0; // for refuse; 0 answers success without doing anything
   friend bool operator==(const FilterAction&, const FilterAction&) = default;
 };
 
@@ -35,7 +35,7 @@ struct ArgTest {
 };
 
 struct ArgRule {
-  std::vector<ArgTest> all;  // every test must hold
+  std::vector<ArgTest> all; // every test must hold
   FilterAction then;
 };
 
@@ -59,4 +59,4 @@ std::uint32_t native_arch();
 // -1 with errno.
 int install_filter(const sock_filter* program, unsigned short length);
 
-}  // namespace nd7::os
+} // namespace nd7::os

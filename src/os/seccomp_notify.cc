@@ -27,7 +27,7 @@ Received Listener::receive(seccomp_notif& out) {
       if (wait.revents & (POLLHUP | POLLERR | POLLNVAL)) return Received::ended;
       continue;
     }
-    std::memset(&out, 0, sizeof out);  // the kernel insists
+    std::memset(&out, 0, sizeof out); // the kernel insists
     if (ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_RECV, &out) == 0) return Received::call;
     if (errno == EINTR) continue;
     return errno == ENOENT ? Received::gone : Received::failed;
@@ -68,4 +68,4 @@ int Listener::add_fd(std::uint64_t id, int fd, bool close_on_exec) {
   return number;
 }
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -3,7 +3,8 @@
 // What bites (measured; see docs/decisions/notify-answers.md):
 //  - ADDFD with the SEND flag resumes the caller while we still hold our copy of the descriptor:
 //    ETXTBSY on write+close+exec, flock failures. So: ADDFD, close our copy, SEND.
-//  - WAIT_KILLABLE_RECV (set at install) keeps a received call from being interrupted and run twice.
+//  - WAIT_KILLABLE_RECV (set at install) keeps a received call from being interrupted and run
+//  twice.
 //  - The pid of a notification is a thread id in our pid namespace.
 //  - SYNC_WAKE_UP (6.6) keeps an answer at 8 us instead of 45.
 // Source: seccomp_unotify(2).
@@ -18,8 +19,13 @@
 
 namespace nd7::os {
 
-enum class Received { call, gone, ended, failed };  // gone: the caller died meanwhile; ended: no
-                                                    // process is left under the filter
+enum class Received {
+  call,
+  gone,
+  ended,
+  failed
+}; // gone: the caller died meanwhile; ended: no
+   // process is left under the filter
 
 class Listener {
 public:
@@ -43,4 +49,4 @@ private:
   Fd fd_;
 };
 
-}  // namespace nd7::os
+} // namespace nd7::os

@@ -67,4 +67,4 @@ void Inflight::end(std::size_t slot) {
   slots_[slot % slots_max].busy.store(0, std::memory_order_release);
 }
 
-}  // namespace nd7
+} // namespace nd7

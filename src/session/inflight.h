@@ -42,4 +42,4 @@ private:
   Slot* slots_ = nullptr;
 };
 
-}  // namespace nd7
+} // namespace nd7
