@@ -9,6 +9,7 @@ namespace nd7 {
 namespace {
 
 constexpr std::size_t pattern_size_bytes_max = 4096;
+constexpr std::size_t starts_max = 8;
 
 unsigned char byte_of(char c) {
   return static_cast<unsigned char>(c);
@@ -70,6 +71,16 @@ Result<Glob> Glob::parse(std::string_view pattern) {
   }
   glob.anchored_ = pattern.find('/') != std::string_view::npos;
   if (pattern.starts_with('/')) pattern.remove_prefix(1);
+  // "**/name" says the same as "name", which is cheaper to match.
+  const std::size_t last_slash = pattern.rfind('/');
+  if (last_slash != std::string_view::npos && last_slash + 1 < pattern.size()) {
+    std::string_view leading = pattern.substr(0, last_slash + 1);
+    while (leading.starts_with("**/")) leading.remove_prefix(3);
+    if (leading.empty()) {
+      pattern.remove_prefix(last_slash + 1);
+      glob.anchored_ = false;
+    }
+  }
   if (pattern.empty()) return fail(fmt::format("pattern '{}' matches nothing", glob.text_));
   if (Result<> compiled = glob.compile(pattern); !compiled)
     return std::unexpected(compiled.error());
@@ -186,7 +197,7 @@ bool Glob::token_takes(const Token& token, char byte) const {
 
 // Without tokens that cross slashes it is enough to move the last star on: an earlier one can gain
 // nothing that the last cannot.
-bool Glob::whole_greedy(std::string_view text) const {
+bool Glob::whole(std::string_view text) const {
   std::size_t t = 0, p = 0;
   std::size_t star_p = tokens_.size(), star_t = 0;
   while (t < text.size()) {
@@ -207,61 +218,96 @@ bool Glob::whole_greedy(std::string_view text) const {
   return p == tokens_.size();
 }
 
-// The positions in the pattern that `text` can lead to, as a set: no backtracking.
+// Steps that take no byte, always forward.
+void Glob::close(std::vector<bool>& states) const {
+  for (std::size_t p = 0; p < tokens_.size(); ++p) {
+    if (!states[p]) continue;
+    const Kind kind = tokens_[p].kind;
+    if (kind == Kind::star || kind == Kind::run) states[p + 1] = true;
+    if (kind == Kind::gap) states[p + 1] = states[p + 2] = true;
+  }
+}
+
+// One byte on, as a set of positions in the pattern: no backtracking. False when none is left.
+bool Glob::step(const std::vector<bool>& now, std::vector<bool>& next, char byte) const {
+  next.assign(now.size(), false);
+  bool alive = false;
+  for (std::size_t p = 0; p < tokens_.size(); ++p) {
+    if (!now[p]) continue;
+    const Token& token = tokens_[p];
+    const bool stays = (token.kind == Kind::star && byte != '/') || token.kind == Kind::run ||
+                       token.kind == Kind::run_slash;
+    const bool steps = token_takes(token, byte) || (token.kind == Kind::run_slash && byte == '/');
+    if (stays) next[p] = true;
+    if (steps) next[p + 1] = true;
+    alive = alive || stays || steps;
+  }
+  if (alive) close(next);
+  return alive;
+}
+
+// The positions that `text` can lead to.
 std::vector<bool> Glob::states_after(std::string_view text) const {
-  std::vector<bool> now(tokens_.size() + 1), next(tokens_.size() + 1);
+  std::vector<bool> now(tokens_.size() + 1), next;
   now[0] = true;
-  auto close = [&](std::vector<bool>& states) { // steps that take no byte, always forward
-    for (std::size_t p = 0; p < tokens_.size(); ++p) {
-      if (!states[p]) continue;
-      Kind kind = tokens_[p].kind;
-      if (kind == Kind::star || kind == Kind::run) states[p + 1] = true;
-      if (kind == Kind::gap) states[p + 1] = states[p + 2] = true;
-    }
-  };
   close(now);
-  for (char byte : text) {
-    next.assign(next.size(), false);
-    bool alive = false;
-    for (std::size_t p = 0; p < tokens_.size(); ++p) {
-      if (!now[p]) continue;
-      const Token& token = tokens_[p];
-      bool stays = (token.kind == Kind::star && byte != '/') || token.kind == Kind::run ||
-                   token.kind == Kind::run_slash;
-      bool steps = token_takes(token, byte) || (token.kind == Kind::run_slash && byte == '/');
-      if (stays) next[p] = true;
-      if (steps) next[p + 1] = true;
-      alive = alive || stays || steps;
-    }
-    if (!alive) return next;
-    close(next);
+  for (const char byte : text) {
+    const bool alive = step(now, next, byte);
     now.swap(next);
+    if (!alive) break;
   }
   return now;
 }
 
-bool Glob::whole(std::string_view text) const {
-  return crosses_slashes_ ? states_after(text)[tokens_.size()] : whole_greedy(text);
+// The path or one of its parents, in one pass.
+bool Glob::crossing(std::string_view text, bool is_directory) const {
+  std::vector<bool> now(tokens_.size() + 1), next;
+  now[0] = true;
+  close(now);
+  for (const char byte : text) {
+    if (byte == '/' && now.back()) return true;
+    if (!step(now, next, byte)) return false;
+    now.swap(next);
+  }
+  return now.back() && (!directory_only_ || is_directory);
 }
 
 bool Glob::matches(std::string_view relative, bool is_directory) const {
+  if (relative.empty()) return false;
+  if (crosses_slashes_) return crossing(relative, is_directory);
   std::size_t begin = 0, depth = 0;
   while (begin < relative.size()) {
     std::size_t end = relative.find('/', begin);
-    bool last = end == std::string_view::npos;
+    const bool last = end == std::string_view::npos;
     if (last) end = relative.size();
     ++depth;
     if (!directory_only_ || !last || is_directory) {
-      if (!anchored_) {
-        if (whole(relative.substr(begin, end - begin))) return true;
-      } else if (crosses_slashes_ || depth == components_) {
-        if (whole(relative.substr(0, end))) return true;
-      }
+      if (!anchored_ && whole(relative.substr(begin, end - begin))) return true;
+      if (anchored_ && depth == components_ && whole(relative.substr(0, end))) return true;
     }
-    if (anchored_ && !crosses_slashes_ && depth >= components_) return false;
+    if (anchored_ && depth >= components_) return false;
     begin = end + 1;
   }
   return false;
+}
+
+std::vector<std::string> Glob::literal_starts() const {
+  std::vector<std::string> out{""};
+  if (!anchored_) return out;
+  for (const Token& token : tokens_) {
+    if (token.kind == Kind::literal) {
+      for (std::string& start : out) start += token.byte;
+      continue;
+    }
+    // A small set: one start for each of its bytes.
+    if (token.kind != Kind::set || out.size() * sets_[token.set].count() > starts_max) break;
+    std::vector<std::string> more;
+    for (const std::string& start : out)
+      for (std::size_t c = 0; c < 256; ++c)
+        if (sets_[token.set].test(c)) more.push_back(start + static_cast<char>(c));
+    out = std::move(more);
+  }
+  return out;
 }
 
 bool Glob::reaches_below(std::string_view directory) const {

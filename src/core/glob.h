@@ -29,6 +29,8 @@ public:
   // Whether anything strictly below the directory could match ("" is the base directory itself).
   // True more often than needed, never false wrongly.
   bool reaches_below(std::string_view directory) const;
+  // Every path that matches begins with one of these; {""} when nothing is known. At most 8.
+  std::vector<std::string> literal_starts() const;
   const std::string& text() const { return text_; }
 
 private:
@@ -51,7 +53,9 @@ private:
   Result<std::size_t> compile_set(std::string_view pattern, std::size_t at);
   bool token_takes(const Token& token, char byte) const;
   bool whole(std::string_view text) const;
-  bool whole_greedy(std::string_view text) const;
+  bool crossing(std::string_view text, bool is_directory) const;
+  void close(std::vector<bool>& states) const;
+  bool step(const std::vector<bool>& now, std::vector<bool>& next, char byte) const;
   std::vector<bool> states_after(std::string_view text) const;
 
   std::string text_;
