@@ -6,12 +6,12 @@ look at that too.
 """
 
 import json
-import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +22,7 @@ NAME, ADDRESS, ADDRESS6 = "example.com", "93.184.216.34", "2606:2800::1"
 DEAF = "198.41.0.4"  # the world answers nothing there
 ZONE = {
     NAME: {"A": [ADDRESS], "AAAA": [ADDRESS6]},
-    "other.test": {"A": [ADDRESS]},
+    "other.test": {"A": [ADDRESS]}, "www.example.com": {"A": [ADDRESS]},
     "four.test": {"A": ["8.8.4.4"]},
     "inward.test": {"A": ["10.1.2.3"]},
     "metadata.test": {"A": ["169.254.169.254"]},
@@ -69,7 +69,7 @@ def name(error):
 def attempt(address, port, kind=socket.SOCK_STREAM, timeout=5):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, kind) as s:
-        s.settimeout(timeout)
+        if timeout: s.settimeout(timeout)
         try:
             info = socket.getaddrinfo(address, port, family, kind, 0, socket.AI_NUMERICHOST)[0][4]
             s.connect(info)
@@ -82,13 +82,12 @@ def tell(value):
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def world():
     reason = world_module.skip_reason()
     if reason:
         pytest.skip(reason)
-    top = tmp_path_factory.mktemp("session")
-    for folder in (top, top.parent):
-        folder.chmod(0o755)
+    top = Path(tempfile.mkdtemp(prefix="nd7-world-"))
+    top.chmod(0o755)  # the CA is read by every account
     files = top / "files"
     repository = files / "repository.git"
     work = top / "work"
@@ -105,6 +104,7 @@ def world(tmp_path_factory):
         made.listen_in_world([PYTHON, "-c", COLLECTOR, made.arrivals, 22, 53000, 80, 443, 123, 5432])
         made._in(made.outside, f"ip route add blackhole {DEAF}")
         yield made
+    shutil.rmtree(top)
 
 
 @pytest.fixture(scope="module", params=["user", "root"])
@@ -186,13 +186,13 @@ tell({{"%s %d" % (a, p): attempt(a, p) for a in found for p in (22, 80, 5432, 84
     assert results == ["ok"] * 4
 
 
-@pytest.mark.parametrize("grant", [f"{NAME}:8443", "*.com:8443", f"{ADDRESS}:8443", "other.test:8443"])
+@pytest.mark.parametrize("grant", [f"{NAME}:8443", "*.example.com:8443", f"{ADDRESS}:8443", "other.test:8443"])
 def test_a_granted_host(place, grant):
     """By name, by pattern, by address; and by a name that is not the one asked for last."""
     ran = place.python(PRELUDE + f"""
-for n in ("other.test", {NAME!r}):
+for n in ("other.test", "www.example.com", {NAME!r}):
     socket.getaddrinfo(n, 443, socket.AF_INET)
-tell([attempt({ADDRESS!r}, 8443), attempt("::ffff:" + {ADDRESS!r}, 8443),
+tell([attempt({ADDRESS!r}, 8443, timeout=None), attempt("::ffff:" + {ADDRESS!r}, 8443, timeout=None),
       attempt({ADDRESS!r}, 22), attempt("8.8.4.4", 8443)])
 """, "--host", grant)
     assert ran.json() == ["ok", "ok", "EACCES", "EACCES"], ran
@@ -227,7 +227,7 @@ while not os.path.exists("enough"):
 
 NEVER = ["169.254.169.254", "169.254.170.2", "169.254.7.7", "fd00:ec2::254", "::ffff:169.254.169.254",
          "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "240.0.0.1", "192.0.2.1", "198.18.0.1", "0.1.2.3",
-         "224.0.0.5", "255.255.255.255", "ff0e::5", "2001:db8::1", "fe80::1%up0"]
+         "224.0.0.5", "255.255.255.255", "ff0e::5", "2001:db8::1", "fe80::1%2"]
 PRIVATE = ["10.1.2.3", "172.16.5.5", "192.168.1.1", "100.64.1.1", "fd00:1::1", "::ffff:10.1.2.3",
            "::ffff:192.168.1.1", "64:ff9b::a01:203", "2002:a01:203::1"]
 OWN = [world_module.MACHINE, world_module.GATEWAY, world_module.MACHINE6, world_module.GATEWAY6,
@@ -241,11 +241,11 @@ tell({a: [attempt(a, p) for p in (443, 80)] for a in sys.argv[1:]})
     assert ran.json() == {address: ["EACCES", "EACCES"] for address in NEVER + PRIVATE + OWN}
     for address in NEVER:
         bodies = [body for body in ran.refused(would="connect")
-                  if same_address(body["addr"], address)]
-        assert len(bodies) == 2 and all(body["open_with"] is None for body in bodies), (address, bodies)
+                  if same_address(body.get("addr", "::"), address)]
+        assert len(bodies) >= 2 and all(body["open_with"] is None for body in bodies), (address, bodies)
     for address in PRIVATE + OWN:
         bodies = [body for body in ran.refused(would="connect")
-                  if same_address(body["addr"], address)]
+                  if same_address(body.get("addr", "::"), address)]
         assert bodies and all("nd7 allow --host" in body["open_with"] for body in bodies), address
     # Without nd7 the world answers at those that have a route at all.
     process, results = outside(place, "tell([attempt(a, 443) for a in ('10.1.2.3', '169.254.169.254',"
@@ -282,7 +282,7 @@ def test_a_metadata_address_is_refused_in_spite_of_a_grant(place):
 LOOK_UP = PRELUDE + """
 def look_up(n):
     try: return sorted({a[4][0] for a in socket.getaddrinfo(n, 443, 0, socket.SOCK_STREAM)})
-    except socket.gaierror as e: return "no address" if e.errno == socket.EAI_NODATA else str(e)
+    except socket.gaierror as e: return "no address" if e.errno in (socket.EAI_NODATA, socket.EAI_NONAME) else str(e)
 """
 
 
@@ -439,30 +439,33 @@ def serve(family, bind, v6only=None):
 
 
 def test_servers_of_the_session(place):
-    ran = place.python(SERVE + """
+    probe = SERVE + """
 out = {}
 def use(title, family, bind, targets, v6only=None):
     shown, port = serve(family, bind, v6only)
     out[title] = [shown] + [attempt(t, port) for t in targets]
-    out[title + " by name"] = "ok"
     try: socket.create_connection(("localhost", port), 5).close()
     except OSError as error: out[title + " by name"] = name(error)
-use("four", socket.AF_INET, "127.0.0.1", ["127.0.0.1", "::ffff:127.0.0.1"])
-use("six", socket.AF_INET6, "::1", ["::1"])
-use("any", socket.AF_INET, "0.0.0.0", ["127.0.0.1", "127.1.2.3", "0.0.0.0"])
-use("any six", socket.AF_INET6, "::", ["127.0.0.1", "::1", "::"], 0)
-use("only six", socket.AF_INET6, "::", ["::1"], 1)
-use("unbound", socket.AF_INET, None, ["127.0.0.1"])
-use("unbound six", socket.AF_INET6, None, ["::1", "127.0.0.1"], 0)
-use("unbound only six", socket.AF_INET6, None, ["::1"], 1)
+every = ["127.0.0.1", "127.1.2.3", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1"]
+use("four", socket.AF_INET, "127.0.0.1", every)
+use("six", socket.AF_INET6, "::1", every)
+use("any", socket.AF_INET, "0.0.0.0", every)
+use("any six", socket.AF_INET6, "::", every, 0)
+use("only six", socket.AF_INET6, "::", every, 1)
+use("unbound", socket.AF_INET, None, ["127.0.0.1", "::1"])
+use("unbound six", socket.AF_INET6, None, every, 0)
+use("unbound only six", socket.AF_INET6, None, every, 1)
 tell(out)
-""")
+"""
+    process, native = outside(place, probe)
+    end(process)
+    ran = place.python(probe)
     results = ran.json()
-    shown = {title: values.pop(0) for title, values in results.items() if isinstance(values, list)}
-    assert all(value == "ok" for values in results.values()
-               for value in (values if isinstance(values, list) else [values])), results
-    assert shown["any"] == "0.0.0.0" and shown["any six"] == "::"  # as asked
-    assert not ran.refused(would="connect") and not ran.refused(would="listen")
+    assert native["unbound"][0] == "0.0.0.0"
+    native["unbound"][0] = "127.0.0.1"  # bound to loopback by nd7
+    assert results == native
+    assert results["four"] == ["127.0.0.1", "ok", "ECONNREFUSED", "ECONNREFUSED", "ok", "ECONNREFUSED", "ok"]
+    assert not ran.refused(would="connect", op="connect") and not ran.refused(would="listen")
     assert len(ran.of("listen")) == 8
     assert all(body["name"] is None for body in ran.of("connect"))
 
@@ -602,10 +605,9 @@ kept.append(pair("absolute", base + "/abs.sock"))
 os.symlink(base, "way")
 kept.append(pair("by a link", "way/link.sock"))
 kept.append(pair("abstract", "\0nd7-test-%d" % os.getpid()))
-kept.append(pair("auto", ""  if False else b"\0auto-%d" % os.getpid()))
-deep = base + "/" + "d" * 60
+deep = base + "/" + "d" * 40
 os.makedirs(deep)
-for length in (107, 108):
+for length in (106, 107):
     path = deep + "/" + "s" * (length - len(deep) - 1)
     assert len(path) == length
     kept.append(pair("long %d" % length, path))
@@ -647,7 +649,7 @@ tell(out)
     assert results["absolute"] == [base + "/abs.sock"] * 2 + ["x"]
     assert results["by a link"] == ["way/link.sock"] * 2 + ["x"]
     assert results["abstract"][0].startswith("\0nd7-test-") and results["abstract"][2] == "x"
-    for length in (107, 108):
+    for length in (106, 107):
         assert len(results[f"long {length}"][0]) == length and results[f"long {length}"][2] == "x"
     assert results["from a deep directory"] == ["here.sock", "here.sock", "x"]
     assert (results["again"], results["missing"], results["stale"], results["plain"]) == (
@@ -724,21 +726,17 @@ def test_a_connect_that_nobody_answers_hears_signals(place):
 class Rang(Exception): pass
 def ring(*_): raise Rang
 signal.signal(signal.SIGALRM, ring)
+signal.siginterrupt(signal.SIGALRM, True)
 out = []
-for restart in (True, False):
-    signal.siginterrupt(signal.SIGALRM, not restart)
-    s = socket.socket()
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
-    began = time.monotonic()
-    try:
-        s.connect(({DEAF!r}, 443))
-        out.append("connected")
-    except Rang:
-        out.append(time.monotonic() - began)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+began = time.monotonic()
+try:
+    socket.socket().connect(({DEAF!r}, 443))
+except Rang:
+    out.append(time.monotonic() - began)
 # A child in the same state is killed by TERM.
 pid = os.fork()
 if pid == 0:
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     socket.socket().connect(({DEAF!r}, 443))
     os._exit(0)
 time.sleep(0.3)
@@ -751,12 +749,29 @@ s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, (0).to_bytes(8, "little") + (300000).to_bytes(8, "little"))
 try: s.connect(({DEAF!r}, 443))
 except OSError as error: out.append(name(error))
+# With SA_RESTART the handler runs, and the call goes on (python's own handler waits for its end; the
+# byte comes from the signal's).
+heard, said = os.pipe()
+os.set_blocking(said, False)
+pid = os.fork()
+if pid == 0:
+    signal.set_wakeup_fd(said)
+    signal.siginterrupt(signal.SIGALRM, False)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    socket.socket().connect(({DEAF!r}, 443))
+    os._exit(0)
+out.append(len(os.read(heard, 1)))
+time.sleep(0.3)
+out.append(os.waitpid(pid, os.WNOHANG)[0] == 0)
+os.kill(pid, signal.SIGKILL)
+os.waitpid(pid, 0)
 tell(out)
 """)
-    first, second, number, after, last = ran.json()
-    assert 0.25 < first < 1.5 and 0.25 < second < 1.5, ran
+    first, number, after, last, byte, going_on = ran.json()
+    assert 0.25 < first < 1.5, ran
     assert number == signal.SIGTERM and after < 1
     assert last in ("EINPROGRESS", "EAGAIN", "ETIMEDOUT"), last
+    assert (byte, going_on) == (1, True)
 
 
 def test_a_connect_without_blocking(place):
