@@ -73,9 +73,15 @@ public:
   Collector(const Policy& policy, const TreeInput& input, std::vector<std::string>* left_out)
       : policy_(policy), input_(input), left_out_(left_out) {}
 
-  void add(const std::string& path, int depth = 0) {
+  void add(const std::string& path) {
     const std::string real = real_path(path);
-    if (real.empty() || real == "/") return;
+    if (!real.empty() && real != "/") add_real(real, 0);
+  }
+
+  std::vector<std::string> trees;
+
+private:
+  void add_real(const std::string& real, int depth) {
     for (const std::string& tree : trees)
       if (os::is_below(real, tree)) return;
     if (trees.size() >= trees_max || depth > depth_max) {
@@ -110,14 +116,10 @@ public:
       struct stat child_st {};
       // Links are followed only where they lead; their targets have trees of their own.
       if (lstat(child.c_str(), &child_st) != 0 || S_ISLNK(child_st.st_mode)) continue;
-      if (closed(policy_, child)) continue;
-      add(child, depth + 1);
+      add_real(child, depth + 1); // no link on the way: its name is the real one
     }
   }
 
-  std::vector<std::string> trees;
-
-private:
   const Policy& policy_;
   const TreeInput& input_;
   std::vector<std::string>* left_out_;
