@@ -52,11 +52,11 @@ bool closes_below(const Policy& policy, const std::string& directory) {
       while (matches && d < directory.size()) {
         const std::size_t pe = std::min(pattern.find('/', p + 1), pattern.size());
         const std::size_t de = std::min(directory.find('/', d + 1), directory.size());
-        if (p >= pattern.size())
-          matches = false;
-        else
-          matches = fnmatch(pattern.substr(p, pe - p).c_str(), directory.substr(d, de - d).c_str(),
-                            FNM_PATHNAME) == 0;
+        const std::string part = pattern.substr(p, pe - p);
+        // A bare wildcard means every directory of this depth: left to the gate like those without
+        // a fixed depth.
+        matches = p < pattern.size() && part != "/*" && !part.contains("**") &&
+                  fnmatch(part.c_str(), directory.substr(d, de - d).c_str(), FNM_PATHNAME) == 0;
         p = pe;
         d = de;
       }
@@ -76,6 +76,13 @@ public:
   void add(const std::string& path) {
     const std::string real = real_path(path);
     if (!real.empty() && real != "/") add_real(real, 0);
+  }
+
+  // Where programs are made while the session runs: the whole tree, though single names in it may
+  // be closed. Those are the gate's to refuse; an exec of them too.
+  void add_whole(const std::string& path) {
+    const std::string real = real_path(path);
+    if (!real.empty() && real != "/") trees.push_back(real);
   }
 
   std::vector<std::string> trees;
@@ -138,9 +145,9 @@ std::vector<std::string> exec_trees(const Policy& policy, const TreeInput& input
   for (const char* tree : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc",
                            "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew"})
     out.add(tree);
-  out.add(input.project);
-  for (const std::string& path : input.extra) out.add(path);
-  out.add("/tmp");
+  out.add_whole("/tmp");
+  out.add_whole(input.project);
+  for (const std::string& path : input.extra) out.add_whole(path);
   for (const std::string& home : input.homes) out.add(home);
   for (const std::string& path : input.path_directories) {
     const std::string real = real_path(path);
