@@ -209,7 +209,8 @@ Covered covered_below(const Policy& policy, const std::string& path, int object_
       action.access = remainder.rule->effect == Effect::deny_read ? Access::read : Access::write;
       action.path = found;
       const Verdict verdict = decide(policy, action);
-      if (verdict.decision == Decision::judge) return remainder.rule->judge == Judge::git_config;
+      // Its content would come with the directory, unjudged. A directory named .git is no pointer.
+      if (verdict.decision == Decision::judge) return verdict.judge != Judge::git_pointer;
       return !verdict.allowed();
     };
     const std::string found = look_up(object_fd, remainder.relative, path, covers);

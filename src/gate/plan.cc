@@ -64,6 +64,11 @@ Result<Facts> find_facts(const PlanInput& input) {
   };
   out.claude_dir = agent_dir("CLAUDE_CONFIG_DIR", "/.claude");
   out.codex_dir = agent_dir("CODEX_HOME", "/.codex");
+  for (const std::string& dir : {out.claude_dir, out.codex_dir})
+    if (os::is_below(out.home, dir) || os::is_below(out.project, dir))
+      return fail(
+          fmt::format("{} as an agent's state directory would open everything below it", dir),
+          "set CLAUDE_CONFIG_DIR and CODEX_HOME to directories of their own");
   // The private temporary directory: refused if somebody else got the name first.
   const std::string base = fmt::format("/tmp/nd7-{}", geteuid());
   if (auto ok = os::make_private_directory(base); !ok) return std::unexpected(ok.error());
@@ -292,6 +297,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   if (auto ok = add_options(input, policy); !ok) return std::unexpected(ok.error());
   if (auto ok = add_mount_aliases(policy); !ok) return std::unexpected(ok.error());
   name_objects(policy);
+  compile(policy);
   if (plan.settings.dns_hosts_only) restrict_names(policy, s.network);
 
   EnvironmentInput environment;
