@@ -25,6 +25,7 @@ constexpr Command table[] = {
     {&usage_deny, cmd_deny},
     {&usage_rules, cmd_rules},
     {&usage_why, cmd_why},
+    {&usage_trust, cmd_trust},
     {&usage_doctor, cmd_doctor},
     {&usage_init, cmd_init},
     {&usage_hook, cmd_hook},

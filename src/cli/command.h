@@ -33,6 +33,8 @@ extern const Usage usage_rules;
 int cmd_rules(int argc, char** argv);
 extern const Usage usage_why;
 int cmd_why(int argc, char** argv);
+extern const Usage usage_trust;
+int cmd_trust(int argc, char** argv);
 extern const Usage usage_doctor;
 int cmd_doctor(int argc, char** argv);
 extern const Usage usage_completions;

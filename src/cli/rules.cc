@@ -1,7 +1,10 @@
 // `nd7 allow`, `nd7 deny`, `nd7 rules`, `nd7 why`: the rules of a running session.
+#include <cerrno>
 #include <cstdlib>
+#include <optional>
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -10,6 +13,8 @@
 #include "cli/command.h"
 #include "cli/control_client.h"
 #include "cli/ui.h"
+#include "core/policy_text.h"
+#include "os/files.h"
 #include "os/resolve.h"
 
 namespace nd7 {
@@ -22,6 +27,7 @@ constexpr Option change_options[] = {
     {"port", 0, nullptr, "WHAT is the port of a service on this machine"},
     {"listen", 0, nullptr, "WHAT is ADDR:PORT to listen on beyond loopback"},
     {"socket", 0, nullptr, "WHAT is a unix socket"},
+    {"save", 0, nullptr, "write it to the policy file too, for the sessions to come"},
     {"json", 0, nullptr, "print JSON"},
 };
 constexpr Option rules_options[] = {
@@ -52,6 +58,78 @@ std::string absolute(const Places& places, const std::string& text) {
   return os::resolved_as_far(os::lexical_join(cwd, path));
 }
 
+// A path as it stands in the policy file: below ~ where it can, its own stars and brackets quoted.
+std::string path_entry(const Places& places, const std::string& path) {
+  std::string_view rest = path;
+  std::string out;
+  if (os::is_below(path, places.home)) {
+    out = "~";
+    rest.remove_prefix(places.home.size());
+  }
+  for (const char c : rest) {
+    if (c == '*' || c == '?' || c == '[' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+struct PolicyEdit {
+  std::string path; // of the file, links followed
+  std::string text; // what it will be
+  unsigned mode = 0600;
+  bool changed = false;
+};
+
+// What the policy file will be with one more entry. Nothing is written yet.
+Result<PolicyEdit> plan_save(const Places& places, bool allow, const std::string& what,
+                             const std::string& value) {
+  Grant grant;
+  grant.value = what == "path" || what == "read" ? path_entry(places, value) : value;
+  if (what == "path")
+    grant.kind = allow ? GrantKind::write : GrantKind::deny_write;
+  else if (what == "read")
+    grant.kind = allow ? GrantKind::read : GrantKind::deny_read;
+  else if (!allow || what == "socket")
+    return fail(
+        fmt::format("{} cannot be saved", what == "socket" ? "a socket" : "taking this back"),
+        "edit " + places.config + "/policy.toml");
+  else if (what == "host")
+    grant.kind = GrantKind::host;
+  else if (what == "port")
+    grant.kind = GrantKind::port;
+  else
+    grant.kind = GrantKind::listen;
+  PolicyEdit out;
+  out.path = os::resolved_as_far(places.config + "/policy.toml");
+  std::string before;
+  struct stat st {};
+  if (stat(out.path.c_str(), &st) == 0) {
+    auto text = os::read_file(out.path, std::size_t{1} << 20);
+    if (!text) return std::unexpected(text.error());
+    before = std::move(*text);
+    out.mode = st.st_mode & 0777;
+  } else if (errno != ENOENT) {
+    return os_error(out.path);
+  }
+  auto text = save_grant(before, out.path, grant);
+  if (!text) return std::unexpected(text.error());
+  out.changed = *text != before;
+  out.text = std::move(*text);
+  // An entry that denies the same place wins in the same file: say so rather than save in vain.
+  if (auto file = parse_policy(out.text, out.path); file && allow)
+    for (const PolicyEntry& entry :
+         what == "path" ? file->general.deny_write : file->general.deny_read)
+      if ((what == "path" || what == "read") && entry.text == grant.value)
+        return fail(fmt::format("{}:{}: denies {}", out.path, entry.line, visible(grant.value)),
+                    "take that entry out first");
+  return out;
+}
+
+Result<> save(const Places& places, const PolicyEdit& edit) {
+  if (auto ok = os::make_private_directory(places.config); !ok) return ok;
+  return os::replace_file(edit.path, edit.text, {.mode = edit.mode, .sync = true, .replace = true});
+}
+
 int change(const Usage& usage, bool allow, int argc, char** argv) {
   auto args = parse_options(usage, argc, argv);
   if (!args) return args.error();
@@ -63,7 +141,8 @@ int change(const Usage& usage, bool allow, int argc, char** argv) {
       what = kind;
       ++kinds;
     }
-  if (kinds > 1) return usage_error(usage, "only one of --read, --host, --port, --listen, --socket");
+  if (kinds > 1)
+    return usage_error(usage, "only one of --read, --host, --port, --listen, --socket");
   auto places = find_places();
   if (!places) return say_error(places.error());
   auto session = choose_session(*places, args->value("session"));
@@ -78,22 +157,35 @@ int change(const Usage& usage, bool allow, int argc, char** argv) {
     if (allow && what == "path" && broad &&
         !confirm(fmt::format("{} is {}: let the session write everywhere there?", visible(typed),
                              visible(value))))
-      return say_error(fail(fmt::format("{} is too broad to be granted without asking",
-                                        visible(value)),
-                            "name a directory below it").error());
+      return say_error(
+          fail(fmt::format("{} is too broad to be granted without asking", visible(value)),
+               "name a directory below it")
+              .error());
+  }
+  std::optional<PolicyEdit> edit;
+  if (args->has("save")) {
+    auto planned = plan_save(*places, allow, what, value);
+    if (!planned) return say_error(planned.error());
+    edit = std::move(*planned);
   }
   JsonWriter request;
   request.text("op", allow ? "allow" : "deny").text("what", what);
-  if (is_utf8(value)) request.text("value", value);
-  else request.text("value_b64", base64(value));
+  if (is_utf8(value))
+    request.text("value", value);
+  else
+    request.text("value_b64", base64(value));
   auto reply = ask_session(*places, *session, request.finish());
   if (!reply) return say_error(reply.error());
+  if (edit && edit->changed)
+    if (auto ok = save(*places, *edit); !ok) return say_error(ok.error());
   if (args->has("json")) {
     print(reply->text);
     return finish_output(0);
   }
   print(fmt::format("session {} {}, from the next system call on\n", session->id.substr(0, 13),
                     visible(reply->object.text("said"))));
+  if (edit)
+    print(fmt::format("{} {}\n", edit->changed ? "saved in" : "already in", visible(edit->path)));
   auto holders = scan_json_array(reply->object.find("holders"));
   if (holders && !holders->empty()) {
     std::string list;
@@ -104,7 +196,7 @@ int change(const Usage& usage, bool allow, int argc, char** argv) {
   return finish_output(0);
 }
 
-}  // namespace
+} // namespace
 
 const Usage usage_allow{
     .name = "allow",
@@ -139,8 +231,12 @@ const Usage usage_why{
     .example = "nd7 why --write ~/data/file\nnd7 why --connect example.com:8443",
 };
 
-int cmd_allow(int argc, char** argv) { return change(usage_allow, true, argc, argv); }
-int cmd_deny(int argc, char** argv) { return change(usage_deny, false, argc, argv); }
+int cmd_allow(int argc, char** argv) {
+  return change(usage_allow, true, argc, argv);
+}
+int cmd_deny(int argc, char** argv) {
+  return change(usage_deny, false, argc, argv);
+}
 
 int cmd_rules(int argc, char** argv) {
   auto args = parse_options(usage_rules, argc, argv);
@@ -165,7 +261,8 @@ int cmd_rules(int argc, char** argv) {
       effect = rule->text("effect");
       print(effect + "\n");
     }
-    std::string what = rule->has("path") ? rule->text("path") : base64_decode(rule->text("path_b64"));
+    std::string what =
+        rule->has("path") ? rule->text("path") : base64_decode(rule->text("path_b64"));
     if (rule->has("host")) what = rule->text("host");
     if (rule->has("port")) what += fmt::format(":{}", rule->integer("port"));
     if (rule->has("below")) what += " below " + rule->text("below");
@@ -194,8 +291,10 @@ int cmd_why(int argc, char** argv) {
   if (what != "connect") value = absolute(*places, value);
   JsonWriter request;
   request.text("op", "why").text("what", what);
-  if (is_utf8(value)) request.text("value", value);
-  else request.text("value_b64", base64(value));
+  if (is_utf8(value))
+    request.text("value", value);
+  else
+    request.text("value_b64", base64(value));
   auto reply = ask_session(*places, *session, request.finish());
   if (!reply) return say_error(reply.error());
   const bool allowed = reply->object.boolean("allowed");
@@ -210,4 +309,4 @@ int cmd_why(int argc, char** argv) {
   return finish_output(allowed ? 0 : 1);
 }
 
-}  // namespace nd7
+} // namespace nd7

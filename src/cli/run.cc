@@ -2,8 +2,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <fcntl.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,7 +85,8 @@ std::vector<std::string> inherited() {
     if (fd <= 2 || fd == dirfd(dir) || (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) continue;
     char target[4096];
     const ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target);
-    out.push_back(fmt::format("{} {}", fd, std::string(target, n > 0 ? static_cast<std::size_t>(n) : 0)));
+    out.push_back(
+        fmt::format("{} {}", fd, std::string(target, n > 0 ? static_cast<std::size_t>(n) : 0)));
   }
   closedir(dir);
   return out;
@@ -94,7 +95,7 @@ std::vector<std::string> inherited() {
 // A datagram socket as standard stream could send to any address.
 Result<> check_standard_streams() {
   for (int fd = 0; fd < 3; ++fd) {
-    struct stat st{};
+    struct stat st {};
     if (fstat(fd, &st) != 0) {
       // Closed: the session's first open would take its place.
       if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
@@ -127,7 +128,8 @@ HookPort hook_port(std::size_t keep_content_bytes) {
 constexpr const char* note_for_model =
     "This session runs inside nd7, a sandbox that the Linux kernel enforces. You may write in the "
     "project, in $TMPDIR and in your own state; you may read everything but keys and credentials; "
-    "HTTPS connections go out, other connections do not. What is refused fails with EACCES, and nd7 "
+    "HTTPS connections go out, other connections do not. What is refused fails with EACCES, and "
+    "nd7 "
     "tells you what it was and which command the person can run to allow it; until then retrying "
     "or going around it is pointless.";
 
@@ -138,12 +140,12 @@ std::vector<std::string> agent_commands(const PlanInput& input) {
   for (const std::string& file :
        {home + "/.claude/settings.json", home + "/.claude/settings.local.json",
         input.cwd + "/.claude/settings.json", input.cwd + "/.claude/settings.local.json",
-        home + "/.codex/config.toml", home + "/.codex/hooks.json", input.cwd + "/.codex/config.toml",
-        input.cwd + "/.codex/hooks.json"}) {
+        home + "/.codex/config.toml", home + "/.codex/hooks.json",
+        input.cwd + "/.codex/config.toml", input.cwd + "/.codex/hooks.json"}) {
     auto text = os::read_file(file, std::size_t{4} << 20);
     if (!text) continue;
     for (const std::string& path : named_files(*text, home, input.cwd)) {
-      struct stat st{};
+      struct stat st {};
       if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) out.push_back(path);
     }
   }
@@ -165,7 +167,9 @@ void close_torn_sessions(const Places& places) {
       continue;
     }
     JsonWriter body;
-    body.text("reason", "the supervisor ended without a word").null("lost").texts("inflight", inflight);
+    body.text("reason", "the supervisor ended without a word")
+        .null("lost")
+        .texts("inflight", inflight);
     if (!(*log)->append({"nd7", "gap", body.finish(), 0, 0})) continue;
     ::unlink(mark.c_str());
     say(fmt::format("session {} ended without a word ({}); its log says so", session.id,
@@ -176,9 +180,13 @@ void close_torn_sessions(const Places& places) {
 
 Result<> write_meta(const std::string& directory, const PlanInput& input) {
   JsonWriter meta;
-  meta.text("id", input.id).text("agent", input.agent).path("project", input.cwd)
-      .texts("argv", input.argv).number("started_ns", system_clock().wall_ns())
-      .number("pid", getpid()).text("agent_session", "");
+  meta.text("id", input.id)
+      .text("agent", input.agent)
+      .path("project", input.cwd)
+      .texts("argv", input.argv)
+      .number("started_ns", system_clock().wall_ns())
+      .number("pid", getpid())
+      .text("agent_session", "");
   return os::replace_file(directory + "/meta.json", meta.finish() + "\n",
                           {.mode = 0600, .sync = false, .replace = true});
 }
@@ -216,11 +224,13 @@ int start(const Arguments& args) {
     kind = agent_by_name(name);
     if (kind == AgentKind::none && name != "none")
       return say_failure(fail(fmt::format("'{}' is no agent that nd7 knows", visible(name)),
-                              "say claude, codex or none").error());
+                              "say claude, codex or none")
+                             .error());
   }
   const AgentRow& row = agent_row(kind);
   input.agent = kind == AgentKind::none ? "none" : row.name;
   for (const char* pattern : row.pass_env) input.agent_patterns.emplace_back(pattern);
+  for (const char* host : row.hosts) input.agent_hosts.emplace_back(host);
   LaunchInput launch_input;
   launch_input.nd7 = input.nd7;
   launch_input.argv = words;
@@ -240,7 +250,7 @@ int start(const Arguments& args) {
   o.only_hosts = args.has("only-hosts");
   o.whole_home = args.has("whole-home");
   o.profile = args.value("profile");
-  const char* forced = getenv("ND7_TEST_LANDLOCK_ABI");  // only ever lowers
+  const char* forced = getenv("ND7_TEST_LANDLOCK_ABI"); // only ever lowers
   input.kernel = os::kernel_facts(forced != nullptr ? std::atoi(forced) : 0);
   input.agent_commands = agent_commands(input);
   auto plan = make_plan(input);
@@ -263,15 +273,16 @@ int start(const Arguments& args) {
   if (auto ok = write_meta(s.directory, input); !ok) return say_failure(ok.error());
   s.tty = terminal();
   s.note = note_for_model;
-  s.hooks = hook_port(std::size_t{64} << 10);
+  s.hooks = hook_port(static_cast<std::size_t>(plan->settings.keep_content_bytes));
   std::string closed = "[";
-  for (const std::string& fd : inherited()) closed += (closed.size() > 1 ? "," : "") + json_quote(fd);
+  for (const std::string& fd : inherited())
+    closed += (closed.size() > 1 ? "," : "") + json_quote(fd);
   s.start_body.pop_back();
   s.start_body += ",\"fds_closed\":" + closed + "]}";
   return run_front(std::move(s), **log);
 }
 
-}  // namespace
+} // namespace
 
 const Usage usage_run{
     .name = "run",
@@ -298,4 +309,4 @@ int cmd_run(int argc, char** argv) {
   return start(*args);
 }
 
-}  // namespace nd7
+} // namespace nd7

@@ -68,7 +68,7 @@ public:
     // What editors and careful programs leave beside a file.
     std::string name = escaped(name_of(path), false);
     const std::vector<std::string> copies =
-        own_name ? std::vector{"/" + name + "[-.~_#]*", "/[.#]*" + name + "*"}
+        own_name ? std::vector{"/" + name + "[-.~_#]*", "/[.#]" + name + "*", "/.#" + name + "*"}
                  : std::vector{"/" + name + "~", "/[.#]" + name + "[.#]*", "/.#" + name};
     for (const std::string& copy : copies)
       add(Effect::deny_read, Shape::glob, copy, std::string(parent_of(path)), why);
@@ -267,16 +267,6 @@ std::vector<Rule> credential_rules(const CredentialInput& input) {
   if (input.is_root && std::ranges::find(input.homes, "/root") == input.homes.end())
     writer.literal("/root", PlaceKind::tree, "root: the home of root");
   return writer.take();
-}
-
-std::size_t rule_depth(const Rule& rule) {
-  auto components = [](std::string_view path) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < path.size(); ++i)
-      if (path[i] != '/' && (i == 0 || path[i - 1] == '/')) ++count;
-    return count;
-  };
-  return components(rule.scope) + components(rule.path);
 }
 
 } // namespace nd7

@@ -89,7 +89,4 @@ struct CredentialInput {
 // glob. The reason reads "cloud: holds AWS keys".
 std::vector<Rule> credential_rules(const CredentialInput& input);
 
-// How specific a built-in rule is: the number of components of its scope and path together.
-std::size_t rule_depth(const Rule& rule);
-
 } // namespace nd7

@@ -1,11 +1,12 @@
 #include "core/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
 
-#include "core/credentials.h"
+#include "base/bytes.h"
 
 namespace nd7 {
 namespace {
@@ -19,7 +20,9 @@ bool strictly_below(std::string_view path, std::string_view root) {
   return path.size() > root.size() && below_or_same(path, root) && path != "/";
 }
 
-char fold(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char fold(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
 
 // One component against a pattern with '*', ignoring ASCII case: a guard must hold on a directory
 // that folds case, and refusing another spelling elsewhere costs nobody anything.
@@ -69,8 +72,9 @@ bool suffix_matches(const Rule& rule, std::string_view path) {
   const auto parts = scoped_components(rule, path);
   if (pattern.empty() || parts.size() < pattern.size()) return false;
   // A judged file is that file alone: ".git" as a pointer is not all that lies below a directory.
-  const std::size_t first =
-      rule.effect == Effect::judged ? parts.size() - pattern.size() : std::size_t{0};
+  // So is an exception: what lies below a directory "x.sample" is not a sample.
+  const bool alone = rule.effect == Effect::judged || rule.effect == Effect::allow_write;
+  const std::size_t first = alone ? parts.size() - pattern.size() : std::size_t{0};
   for (std::size_t start = first; start + pattern.size() <= parts.size(); ++start) {
     bool all = true;
     for (std::size_t i = 0; i < pattern.size() && all; ++i)
@@ -81,7 +85,7 @@ bool suffix_matches(const Rule& rule, std::string_view path) {
 }
 
 bool glob_matches(const Rule& rule, std::string_view path, bool is_directory) {
-  if (!rule.compiled) return true;  // a glob that was not compiled protects everything
+  if (!rule.compiled) return true; // a glob that was not compiled protects everything
   if (!rule.scope.empty()) {
     if (!strictly_below(path, rule.scope)) return false;
     path.remove_prefix(rule.scope == "/" ? 1 : rule.scope.size() + 1);
@@ -91,62 +95,124 @@ bool glob_matches(const Rule& rule, std::string_view path, bool is_directory) {
   return rule.compiled->matches(path, is_directory);
 }
 
-bool matches(const Rule& rule, const FileAction& action) {
-  if (action.exists && !rule.objects.empty() &&
-      std::find(rule.objects.begin(), rule.objects.end(), action.object) != rule.objects.end())
-    return true;
+bool glob_reaches_below(const Rule& rule, std::string_view directory) {
+  if (!rule.compiled) return true;
+  const std::string_view scope = rule.scope.empty() ? "/" : std::string_view(rule.scope);
+  if (below_or_same(scope, directory)) return true;
+  if (!strictly_below(directory, scope)) return false;
+  directory.remove_prefix(scope == "/" ? 1 : scope.size() + 1);
+  return rule.compiled->reaches_below(directory);
+}
+
+bool matches_object(const Rule& rule, const FileAction& action) {
+  return action.exists && !rule.objects.empty() &&
+         std::find(rule.objects.begin(), rule.objects.end(), action.object) != rule.objects.end();
+}
+
+bool matches_path(const Rule& rule, const FileAction& action) {
   switch (rule.shape) {
-  case Shape::subtree: return below_or_same(action.path, rule.path);
-  case Shape::exact: return action.path == rule.path;
-  case Shape::below: return strictly_below(action.path, rule.path);
-  case Shape::suffix: return suffix_matches(rule, action.path);
-  case Shape::glob: return glob_matches(rule, action.path, action.is_directory);
+  case Shape::subtree:
+    return below_or_same(action.path, rule.path);
+  case Shape::exact:
+    return action.path == rule.path;
+  case Shape::below:
+    return strictly_below(action.path, rule.path);
+  case Shape::suffix:
+    return suffix_matches(rule, action.path);
+  case Shape::glob:
+    return glob_matches(rule, action.path, action.is_directory);
   }
   return true;
 }
 
-bool is_explicit(const Rule& rule) { return rule.origin != Origin::builtin; }
+bool matches(const Rule& rule, const FileAction& action) {
+  return matches_path(rule, action) || matches_object(rule, action);
+}
+
+// The rules that match an action, in the policy's order: found once, asked several times.
+class Matching {
+public:
+  Matching(const Policy& policy, const FileAction& action) {
+    if (const PolicyIndex* index = policy.index.get();
+        index != nullptr && index->rules() == policy.rules.size()) {
+      PolicyIndex::Candidates candidates;
+      index->find(action, candidates);
+      if (!candidates.overflow) {
+        for (std::size_t i = 0; i < candidates.count; ++i)
+          keep(policy.rules[candidates.numbers[i]], action);
+        return;
+      }
+    }
+    for (const Rule& rule : policy.rules) keep(rule, action);
+  }
+  const Rule* const* begin() const { return more_.empty() ? few_.data() : more_.data(); }
+  const Rule* const* end() const { return begin() + count_; }
+
+private:
+  void keep(const Rule& rule, const FileAction& action) {
+    if (!matches(rule, action)) return;
+    if (more_.empty() && count_ < few_.size()) {
+      few_[count_++] = &rule;
+      return;
+    }
+    if (more_.empty()) more_.assign(few_.begin(), few_.end());
+    more_.push_back(&rule);
+    ++count_;
+  }
+
+  std::array<const Rule*, 16> few_;
+  std::vector<const Rule*> more_;
+  std::size_t count_ = 0;
+};
+
+bool is_explicit(const Rule& rule) {
+  return rule.origin != Origin::builtin;
+}
 
 // Later and more deliberate wins: live rules by order, then options of the start, then files.
 int rank(const Rule& rule) {
   switch (rule.origin) {
-  case Origin::live: return 4;
-  case Origin::start_option: return 3;
-  case Origin::policy_file: return 2;
-  case Origin::project_file: return 2;
-  case Origin::builtin: return 1;
+  case Origin::live:
+    return 4;
+  case Origin::start_option:
+    return 3;
+  case Origin::policy_file:
+    return 2;
+  case Origin::project_file:
+    return 2;
+  case Origin::builtin:
+    return 1;
   }
   return 0;
 }
 
 // The rule that decides among explicit ones for this access, if any matches.
-const Rule* explicit_rule(const Policy& policy, const FileAction& action, Effect allow,
-                          Effect deny) {
+const Rule* explicit_rule(const Matching& matching, Effect allow, Effect deny) {
   const Rule* best = nullptr;
-  for (const Rule& rule : policy.rules) {
-    if (!is_explicit(rule) || (rule.effect != allow && rule.effect != deny)) continue;
-    if (!matches(rule, action)) continue;
-    if (best == nullptr || rank(rule) > rank(*best) ||
-        (rank(rule) == rank(*best) &&
-         (rule.order > best->order || (rule.order == best->order && rule.effect == deny))))
-      best = &rule;
+  for (const Rule* rule : matching) {
+    if (!is_explicit(*rule) || (rule->effect != allow && rule->effect != deny)) continue;
+    if (best == nullptr || rank(*rule) > rank(*best) ||
+        (rank(*rule) == rank(*best) &&
+         (rule->order > best->order || (rule->order == best->order && rule->effect == deny))))
+      best = rule;
   }
   return best;
 }
 
-// The most specific built-in rule of these effects that matches; allow wins a tie.
-const Rule* builtin_rule(const Policy& policy, const FileAction& action,
-                         std::initializer_list<Effect> effects) {
+// The most specific built-in rule of these two effects that matches; allow wins a tie.
+const Rule* builtin_rule(const Matching& matching, Effect one, Effect other) {
   const Rule* best = nullptr;
-  const auto weight = [](const Rule& rule) {
-    const bool allows = rule.effect == Effect::allow_read || rule.effect == Effect::allow_write;
-    return std::pair(rule_depth(rule), allows);
-  };
-  for (const Rule& rule : policy.rules) {
-    if (is_explicit(rule) ||
-        std::find(effects.begin(), effects.end(), rule.effect) == effects.end())
-      continue;
-    if (matches(rule, action) && (best == nullptr || weight(rule) > weight(*best))) best = &rule;
+  std::size_t best_depth = 0;
+  for (const Rule* rule : matching) {
+    if (is_explicit(*rule) || (rule->effect != one && rule->effect != other)) continue;
+    const std::size_t depth = rule_depth(*rule);
+    const bool allows = rule->effect == Effect::allow_read || rule->effect == Effect::allow_write;
+    const bool best_allows = best != nullptr && (best->effect == Effect::allow_read ||
+                                                 best->effect == Effect::allow_write);
+    if (best == nullptr || std::pair(depth, allows) > std::pair(best_depth, best_allows)) {
+      best = rule;
+      best_depth = depth;
+    }
   }
   return best;
 }
@@ -163,7 +229,9 @@ bool names(const Rule& grant, const Rule& guard, const FileAction& action) {
   return guard.path.ends_with("/*") && matches(guard, of_grant) && action.path != grant.path;
 }
 
-Verdict allowed(std::string rule) { return {Decision::allow, std::move(rule), {}, Judge::none}; }
+Verdict allowed(std::string rule) {
+  return {Decision::allow, std::move(rule), {}, Judge::none};
+}
 
 Verdict refused(std::string rule, std::string open_with = {}) {
   return {Decision::deny, std::move(rule), std::move(open_with), Judge::none};
@@ -193,11 +261,16 @@ std::string said(const Rule& rule, const char* kind, const Policy& policy) {
 
 const char* origin_name(const Rule& rule) {
   switch (rule.origin) {
-  case Origin::live: return "live rule";
-  case Origin::start_option: return "option of the start";
-  case Origin::policy_file: return "policy file";
-  case Origin::project_file: return "project's .nd7.toml";
-  case Origin::builtin: return "built-in";
+  case Origin::live:
+    return "live rule";
+  case Origin::start_option:
+    return "option of the start";
+  case Origin::policy_file:
+    return "policy file";
+  case Origin::project_file:
+    return "project's .nd7.toml";
+  case Origin::builtin:
+    return "built-in";
   }
   return "";
 }
@@ -205,29 +278,28 @@ const char* origin_name(const Rule& rule) {
 // The guarded or judged rule that holds here. Guards are looked at on their own, not against plain
 // grants: a project deep in the tree has a longer path than ".envrc". Among guards and exceptions
 // of their kind (".git/hooks/*.sample") the longest pattern wins.
-const Rule* guard_of(const Policy& policy, const FileAction& action) {
+const Rule* guard_of(const Matching& matching) {
   const Rule* best = nullptr;
-  for (const Rule& rule : policy.rules) {
-    if (is_explicit(rule)) continue;
-    const bool guards = rule.effect == Effect::guarded || rule.effect == Effect::judged;
-    const bool excepts = rule.effect == Effect::allow_write && rule.shape == Shape::suffix;
-    if ((!guards && !excepts) || !matches(rule, action)) continue;
-    if (best == nullptr || rule.path.size() > best->path.size() ||
-        (rule.path.size() == best->path.size() && excepts))
-      best = &rule;
+  for (const Rule* rule : matching) {
+    if (is_explicit(*rule)) continue;
+    const bool guards = rule->effect == Effect::guarded || rule->effect == Effect::judged;
+    const bool excepts = rule->effect == Effect::allow_write && rule->shape == Shape::suffix;
+    if (!guards && !excepts) continue;
+    if (best == nullptr || rule->path.size() > best->path.size() ||
+        (rule->path.size() == best->path.size() && excepts))
+      best = rule;
   }
   return best != nullptr && best->effect != Effect::allow_write ? best : nullptr;
 }
 
 Verdict decide_write(const Policy& policy, const FileAction& action) {
-  for (const Rule& rule : policy.rules)
-    if ((rule.effect == Effect::never_write || rule.effect == Effect::never_read) &&
-        matches(rule, action))
-      return refused(said(rule, "never writable", policy));
+  const Matching matching(policy, action);
+  for (const Rule* rule : matching)
+    if (rule->effect == Effect::never_write || rule->effect == Effect::never_read)
+      return refused(said(*rule, "never writable", policy));
 
-  const Rule* guard = guard_of(policy, action);
-  if (const Rule* rule =
-          explicit_rule(policy, action, Effect::allow_write, Effect::deny_write)) {
+  const Rule* guard = guard_of(matching);
+  if (const Rule* rule = explicit_rule(matching, Effect::allow_write, Effect::deny_write)) {
     if (rule->effect == Effect::deny_write)
       return refused(said(*rule, origin_name(*rule), policy),
                      "nd7 allow " + grant_target(policy, action));
@@ -243,8 +315,7 @@ Verdict decide_write(const Policy& policy, const FileAction& action) {
     verdict.judge = guard->judge;
     return verdict;
   }
-  if (const Rule* rule =
-          builtin_rule(policy, action, {Effect::allow_write, Effect::own_write})) {
+  if (const Rule* rule = builtin_rule(matching, Effect::allow_write, Effect::own_write)) {
     if (rule->effect == Effect::allow_write || action.made_by_session)
       return allowed(said(*rule, "built-in", policy));
     return refused(said(*rule, "only what this session made there", policy),
@@ -253,19 +324,30 @@ Verdict decide_write(const Policy& policy, const FileAction& action) {
   return refused("outside the project", "nd7 allow " + grant_target(policy, action));
 }
 
+// Another name of a closed file (a hard link) is opened by a rule that names the file or this very
+// name, not by one that happens to hold the directory where the link lies.
+bool opens(const Rule& grant, const Rule& closed, const FileAction& action) {
+  if (matches_path(closed, action)) return true;
+  if (grant.shape == Shape::glob || grant.shape == Shape::suffix) return false;
+  return grant.path == action.path || below_or_same(closed.path, grant.path);
+}
+
 Verdict decide_read(const Policy& policy, const FileAction& action) {
-  for (const Rule& rule : policy.rules)
-    if (rule.effect == Effect::never_read && matches(rule, action))
-      return refused(said(rule, "never readable", policy));
-  const std::string open_with =
-      "nd7 allow --read " + shell_word(tilde(policy, action.path));
-  if (const Rule* rule = explicit_rule(policy, action, Effect::allow_read, Effect::deny_read)) {
-    if (rule->effect == Effect::allow_read) return allowed(said(*rule, origin_name(*rule), policy));
-    return refused(said(*rule, origin_name(*rule), policy), open_with);
+  const Matching matching(policy, action);
+  for (const Rule* rule : matching)
+    if (rule->effect == Effect::never_read) return refused(said(*rule, "never readable", policy));
+  const auto closed = [&](const Rule& rule, const char* kind) {
+    return refused(said(rule, kind, policy),
+                   "nd7 allow --read " + shell_word(tilde(policy, action.path)));
+  };
+  const Rule* row = builtin_rule(matching, Effect::allow_read, Effect::deny_read);
+  if (row != nullptr && row->effect == Effect::allow_read) row = nullptr;
+  if (const Rule* rule = explicit_rule(matching, Effect::allow_read, Effect::deny_read)) {
+    if (rule->effect == Effect::deny_read) return closed(*rule, origin_name(*rule));
+    if (row == nullptr || opens(*rule, *row, action))
+      return allowed(said(*rule, origin_name(*rule), policy));
   }
-  if (const Rule* rule = builtin_rule(policy, action, {Effect::allow_read, Effect::deny_read}))
-    if (rule->effect == Effect::deny_read)
-      return refused(said(*rule, "credentials", policy), open_with);
+  if (row != nullptr) return closed(*row, "credentials");
   return allowed("reading is allowed");
 }
 
@@ -275,20 +357,25 @@ bool host_matches(std::string_view pattern, std::string_view name) {
   return pattern == name;
 }
 
-const HostGrant* host_grant(const Policy& policy, const ConnectAction& action, bool any_port) {
-  const std::string literal = address_text(action.address);
+// A project's own file and the agent's needs name hosts, but only a person opens more than HTTPS to
+// a public address.
+bool of_a_person(const HostGrant& grant) {
+  return grant.origin != Origin::builtin && grant.origin != Origin::project_file;
+}
+
+const HostGrant* host_grant(const Policy& policy, const ConnectAction& action, bool any_origin) {
+  const std::string literal = address_text(unmapped(action.address));
   for (const HostGrant& grant : policy.hosts)
-    if ((any_port || grant.port == action.address.port) &&
+    if (grant.port == action.address.port && (any_origin || of_a_person(grant)) &&
         (host_matches(grant.name, action.name) || grant.name == literal))
       return &grant;
   return nullptr;
 }
 
-}  // namespace
+} // namespace
 
 Verdict decide(const Policy& policy, const FileAction& action) {
-  return action.access == Access::read ? decide_read(policy, action)
-                                       : decide_write(policy, action);
+  return action.access == Access::read ? decide_read(policy, action) : decide_write(policy, action);
 }
 
 Verdict decide_connect(const Policy& policy, const ConnectAction& action) {
@@ -296,18 +383,17 @@ Verdict decide_connect(const Policy& policy, const ConnectAction& action) {
   const std::string& name = action.name.empty() ? literal : action.name;
   const std::uint16_t port = action.address.port;
   const std::string host_command =
-      "nd7 allow --host " +
-      shell_word(port == 443 ? name
-                 : name.contains(':') ? fmt::format("[{}]:{}", name, port)
-                                      : fmt::format("{}:{}", name, port));
+      "nd7 allow --host " + shell_word(port == 443          ? name
+                                       : name.contains(':') ? fmt::format("[{}]:{}", name, port)
+                                                            : fmt::format("{}:{}", name, port));
   const AddressClass where = classify(action.address);
   switch (where) {
   case AddressClass::link_local:
   case AddressClass::metadata:
   case AddressClass::multicast:
   case AddressClass::reserved:
-    return refused(fmt::format("network: {} is a {} address, never reachable", literal,
-                               class_name(where)));
+    return refused(
+        fmt::format("network: {} is a {} address, never reachable", literal, class_name(where)));
   case AddressClass::loopback:
   case AddressClass::unspecified:
     if (action.own_listener) return allowed("network: a server of this session");
@@ -316,9 +402,11 @@ Verdict decide_connect(const Policy& policy, const ConnectAction& action) {
     return refused(fmt::format("network: port {} of this machine is not this session's", port),
                    fmt::format("nd7 allow --port {}", port));
   case AddressClass::private_range:
-  case AddressClass::public_host: break;
+  case AddressClass::public_host:
+    break;
   }
-  if (host_grant(policy, action, false) != nullptr)
+  const bool plain = where == AddressClass::public_host && !action.local_machine && port == 443;
+  if (host_grant(policy, action, plain) != nullptr)
     return allowed(fmt::format("network: {} granted", name));
   if (where == AddressClass::private_range || action.local_machine)
     return refused(fmt::format("network: {} is {}", literal,
@@ -333,10 +421,14 @@ Verdict decide_connect(const Policy& policy, const ConnectAction& action) {
   return allowed("network: HTTPS to a public address");
 }
 
+bool host_granted(const Policy& policy, std::string_view name) {
+  return std::any_of(policy.hosts.begin(), policy.hosts.end(), [&](const HostGrant& grant) {
+    return of_a_person(grant) && host_matches(grant.name, name);
+  });
+}
+
 Verdict decide_listen(const Policy& policy, const Address& address) {
   if (classify(address) == AddressClass::loopback) return allowed("network: loopback");
-  Address any = address;
-  any.bytes.fill(0);
   for (const ListenGrant& grant : policy.listens)
     if (grant.address.port == address.port &&
         (grant.address.bytes == address.bytes ||
@@ -363,8 +455,10 @@ bool denies_read_below(const Policy& policy, std::string_view directory) {
   for (const Rule& rule : policy.rules) {
     if (rule.effect != Effect::deny_read && rule.effect != Effect::never_read) continue;
     switch (rule.shape) {
-    case Shape::suffix:
     case Shape::glob:
+      if (glob_reaches_below(rule, directory)) return true;
+      break;
+    case Shape::suffix:
       if (rule.scope.empty() || below_or_same(rule.scope, directory) ||
           below_or_same(directory, rule.scope))
         return true;
@@ -379,14 +473,42 @@ bool denies_read_below(const Policy& policy, std::string_view directory) {
   return false;
 }
 
+namespace {
+
+// Only patterns that lie at a fixed depth can be looked up, and only '*' can be; the others hold at
+// both ends by their text.
+void glob_remainder(const Rule& rule, std::string_view path, std::vector<Remainder>& out) {
+  const std::string_view text = rule.path;
+  if (text.find_first_of("?[\\") != std::string_view::npos || text.contains("**")) return;
+  if (!text.substr(0, text.size() - 1).contains('/')) return; // not anchored: at any depth
+  auto pattern = components(rule.scope);
+  const std::size_t literal = pattern.size();
+  for (const std::string_view part : components(text)) pattern.push_back(part);
+  const auto parts = components(path);
+  if (parts.size() >= pattern.size()) return;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (i < literal ? parts[i] != pattern[i] : !component_matches(pattern[i], parts[i])) return;
+  std::string rest;
+  for (std::size_t i = parts.size(); i < pattern.size(); ++i) {
+    if (!rest.empty()) rest += '/';
+    rest += pattern[i];
+  }
+  const bool wild = parts.size() > literal && pattern[parts.size() - 1] == "*";
+  out.push_back({std::move(rest), &rule, wild});
+}
+
+} // namespace
+
 std::vector<Remainder> remainders_below(const Policy& policy, std::string_view path) {
   std::vector<Remainder> out;
   for (const Rule& rule : policy.rules) {
     switch (rule.effect) {
     case Effect::allow_read:
     case Effect::allow_write:
-    case Effect::own_write: continue;
-    default: break;
+    case Effect::own_write:
+      continue;
+    default:
+      break;
     }
     if (rule.shape == Shape::suffix) {
       const auto pattern = components(rule.path);
@@ -402,20 +524,17 @@ std::vector<Remainder> remainders_below(const Policy& policy, std::string_view p
           rest += (rest.empty() ? "" : "/") + std::string(pattern[i]);
         out.push_back({std::move(rest), &rule, pattern[k - 1] == "*"});
       }
-    } else {
-      std::string full = rule.path;
-      if (rule.shape == Shape::glob) {
-        // Only patterns that name one path can be looked up; the others hold at both ends by text.
-        if (rule.path.find_first_of("*?[") != std::string::npos || !rule.path.contains('/'))
-          continue;
-        full = rule.scope + "/" + rule.path.substr(rule.path.starts_with('/') ? 1 : 0);
-        while (full.ends_with('/')) full.pop_back();
-      }
-      if (strictly_below(full, path))
-        out.push_back({full.substr(path == "/" ? 1 : path.size() + 1), &rule, false});
+    } else if (rule.shape == Shape::glob) {
+      glob_remainder(rule, path, out);
+    } else if (strictly_below(rule.path, path)) {
+      out.push_back({rule.path.substr(path == "/" ? 1 : path.size() + 1), &rule, false});
     }
   }
   return out;
+}
+
+std::size_t rule_depth(const Rule& rule) {
+  return components(rule.scope).size() + components(rule.path).size();
 }
 
 std::string tilde(const Policy& policy, std::string_view path) {
@@ -431,18 +550,38 @@ std::string shell_word(std::string_view text) {
   const std::string_view rest = home ? text.substr(1) : text;
   if (!text.empty() && rest.find_first_not_of(plain) == std::string_view::npos)
     return std::string(text);
-  std::string out = home ? "~" : "";  // the tilde must stay outside the quotes
+  std::string out = home ? "~" : ""; // the tilde must stay outside the quotes
   std::string_view quoted = rest;
   if (home && quoted.starts_with('/')) {
     out += '/';
     quoted.remove_prefix(1);
   }
+  // Bytes that would move the cursor, or be lost when copied from a terminal, as $'\x1b'.
+  if (visible(quoted) != quoted) {
+    out += "$'";
+    for (const char c : quoted) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\'' || c == '\\')
+        out += fmt::format("\\{}", c);
+      else if (byte < 32 || byte > 126)
+        out += fmt::format("\\x{:02x}", byte);
+      else
+        out += c;
+    }
+    return out + '\'';
+  }
   out += '\'';
   for (const char c : quoted) {
-    if (c == '\'') out += "'\\''";
-    else out += c;
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
   }
   return out + '\'';
 }
 
-}  // namespace nd7
+void compile(Policy& policy) {
+  policy.index.set(std::make_shared<const PolicyIndex>(policy.rules));
+}
+
+} // namespace nd7

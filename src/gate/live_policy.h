@@ -20,6 +20,7 @@ public:
   }
   void replace(Policy next) {
     // A read rule that comes later switches its tree to performing from the next call on.
+    compile(next);
     next.observed_trees.clear();
     for (const std::string& tree : granted_)
       if (!denies_read_below(next, tree)) next.observed_trees.push_back(tree);
