@@ -324,8 +324,8 @@ Verdict decide_write(const Policy& policy, const FileAction& action) {
   return refused("outside the project", "nd7 allow " + grant_target(policy, action));
 }
 
-// Another name of a closed file (a hard link) is opened by a rule that names the file or this very
-// name, not by one that happens to hold the directory where the link lies.
+// Another name of a closed file (a hard link) is opened by a grant of this very name, or of a
+// directory that holds the closed place too; not by one that happens to hold the link.
 bool opens(const Rule& grant, const Rule& closed, const FileAction& action) {
   if (matches_path(closed, action)) return true;
   if (grant.shape == Shape::glob || grant.shape == Shape::suffix) return false;

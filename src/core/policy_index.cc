@@ -25,11 +25,12 @@ template <class Visit> void each_component(std::string_view path, const Visit& v
   }
 }
 
-// The first component without a star; empty when all have one.
+// The last component without a star: the most telling one (".git" stands in many). Empty when all
+// have one.
 std::string anchor(std::string_view pattern) {
   std::string out;
   each_component(pattern, [&](std::string_view part) {
-    if (out.empty() && part.find('*') == std::string_view::npos) out = part;
+    if (part.find('*') == std::string_view::npos) out = part;
   });
   std::transform(out.begin(), out.end(), out.begin(), folded);
   return out;

@@ -205,7 +205,7 @@ TEST(Decide, AnotherNameOfTheSameObject) {
   };
   EXPECT_FALSE(with("/home/u/p"));
   EXPECT_TRUE(with("/home/u/p/harmless"));
-  EXPECT_TRUE(with("/home/u/.netrc"));
+  EXPECT_FALSE(with("/home/u/.netrc")); // grants hold by name
   EXPECT_TRUE(with("/home/u"));
 }
 
