@@ -129,6 +129,7 @@ Answer exec_call(Context& c, Worker& w, Call& call) {
     const std::lock_guard hold(process.lock);
     process.join = join;
     process.pending_exec = place->real;
+    process.exec_pending = true;
   }
   c.recorder.counts.execs++;
   JsonWriter body = c.recorder.effect(process, call.name(), 0, "observed");
@@ -149,6 +150,7 @@ void confirm_exec(Context& c, Process& process) {
   {
     const std::lock_guard hold(process.lock);
     pending.swap(process.pending_exec);
+    process.exec_pending = false;
     if (n > 0) process.exe.assign(buffer, static_cast<std::size_t>(n));
   }
   // A script runs as its interpreter; anything else that differs is said.

@@ -217,7 +217,7 @@ Answer rename_call(Context& c, Worker& w, Call& call) {
     if (exchange) remember_made(c, policy, from->real, to->st);
   }
   if (error == ENOENT || error == ENOTEMPTY || error == EEXIST) return Answer::error(error);
-  Join own = call.process().join;
+  const Join own = call.process().joined();
   JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
   body.path("from", from->real).path("to", to->real).boolean("replaced", to->exists);
   if (own.call.empty())

@@ -147,7 +147,7 @@ Result<std::shared_ptr<Call>> Gate::decode(const seccomp_notif& notification) {
     const std::lock_guard hold(process.lock);
     if (process.join.call.empty()) process.join = join;
   }
-  if (!process.pending_exec.empty() && call->row->family != Family::exec) confirm_exec(c, process);
+  if (process.exec_pending && call->row->family != Family::exec) confirm_exec(c, process);
   call->policy = c.policy.now();
   settle_pointers(c, *call->policy, process);
   call->caller = {call->tracee->tid, process.pid, call->tracee->proc.get(),

@@ -44,6 +44,7 @@ void Joins::finished(const std::string& tool_use_id) {
 
 Join Joins::of_exec(const Process& process, const std::vector<std::string>& argv,
                     std::string_view environment) {
+  const Join now = process.joined();
   const std::lock_guard hold(lock_);
   const std::string_view claimed = environment_value(environment, "CODEX_TOOL_CALL_ID");
   for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
@@ -55,16 +56,17 @@ Join Joins::of_exec(const Process& process, const std::vector<std::string>& argv
                 without_quotes(argv[i]).contains(wanted);
     }
     if (!match) continue;
-    if (call->started && !process.join.call.empty()) return process.join;
+    if (call->started && !now.call.empty()) return now;
     call->started = true;
     sessions_[process.process_session] = call->id;
     return {call->id, "announced"};
   }
-  return process.join;
+  return now;
 }
 
 Join Joins::of_new(const Process& process, const Process* parent) {
-  if (parent != nullptr && !parent->join.call.empty()) return {parent->join.call, "descendant"};
+  if (parent != nullptr)
+    if (const Join join = parent->joined(); !join.call.empty()) return {join.call, "descendant"};
   const std::lock_guard hold(lock_);
   if (const auto at = sessions_.find(process.process_session); at != sessions_.end())
     return {at->second, "session"};

@@ -144,7 +144,7 @@ Telling telling_of(Context& c, const Process& process, const std::string& object
                    std::string_view would) {
   if (is_quiet(*c.policy.now(), object, would)) return Telling::none;
   // Outside of every tool call, and no write that one named: the agent's own doing.
-  if (c.facts.has_hooks && process.join.call.empty() && !c.joins.any_open() &&
+  if (c.facts.has_hooks && process.joined().call.empty() && !c.joins.any_open() &&
       c.joins.of_own_write(object).call.empty())
     return Telling::person;
   return Telling::all;

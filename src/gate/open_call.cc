@@ -69,7 +69,8 @@ Answer hand_over(Context& c, Call& call, const Request& request, const std::stri
   }
   Process& process = call.process();
   if (request.writes() || opened.created) {
-    Join own = process.join;
+    const Join join = process.joined();
+    Join own = join;
     if (own.call.empty()) own = c.joins.of_own_write(real);
     JsonWriter body = c.recorder.effect(process, call.name(), 0, "performed");
     body.path("path", real)
@@ -81,7 +82,7 @@ Answer hand_over(Context& c, Call& call, const Request& request, const std::stri
     else
       body.number("size_before", opened.size_before);
     body.null("preimage");
-    if (process.join.call.empty() && !own.call.empty()) body.text("own_write_of", own.call);
+    if (join.call.empty() && !own.call.empty()) body.text("own_write_of", own.call);
     c.recorder.counts.writes++;
     c.recorder.append(process, "write", body);
   } else {

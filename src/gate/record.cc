@@ -18,14 +18,15 @@ JsonWriter Recorder::effect(const Process& process, std::string_view op, int err
     body.number("result", 0);
   else
     body.text("result", errno_name(error));
-  if (process.join.call.empty())
+  const Join join = process.joined();
+  if (join.call.empty())
     body.null("call");
   else
-    body.text("call", process.join.call);
-  if (process.join.how.empty())
+    body.text("call", join.call);
+  if (join.how.empty())
     body.null("join");
   else
-    body.text("join", process.join.how);
+    body.text("join", join.how);
   body.text("how", how);
   return body;
 }

@@ -44,6 +44,13 @@ void send_line(const Fd& to, const std::string& line) {
   (void)!::send(to.get(), line.data(), line.size(), MSG_NOSIGNAL);
 }
 
+// NAME=VALUE, in place of what the name had before: of two the first would count.
+void set(std::vector<std::string>& environment, const std::string& entry) {
+  const std::string name = entry.substr(0, entry.find('=') + 1);
+  std::erase_if(environment, [&](const std::string& other) { return other.starts_with(name); });
+  environment.push_back(entry);
+}
+
 struct Ending {
   bool ended = false;
   int status = 0; // as waitpid gives it
@@ -58,6 +65,7 @@ public:
 private:
   Result<> start();
   Result<Fd> receive_listener(int channel);
+  void say_network();
   void loop();
   void on_child_signals();
   void on_front();
@@ -103,6 +111,23 @@ Result<Fd> Session::receive_listener(int channel) {
   if (message->fds.size() == 1) return std::move(message->fds[0]);
   return fail(message->bytes.empty() ? std::string("the session's first process died at once")
                                      : "confinement failed at " + message->bytes);
+}
+
+// How names and datagrams are served, into the start entry; the lesser way is told to the person.
+void Session::say_network() {
+  JsonWriter network;
+  network.boolean("parked", network_->parked());
+  if (!network_->parked()) {
+    const std::string what = fmt::format(
+        "no network namespace ({}): UDP is refused, names resolve over TCP, HTTPS goes through a "
+        "proxy on loopback",
+        network_->why_not());
+    network.text("note", what);
+    send_line(front_, "note " + what +
+                          (network_->repair().empty() ? "" : "; to repair: " + network_->repair()));
+  }
+  plan_.start_body.pop_back();
+  plan_.start_body += ",\"network\":" + network.finish() + "}";
 }
 
 // The start, a line a step.
@@ -162,8 +187,8 @@ Result<> Session::start() {
   auto net = Network::start(plan_.network, std::move(events));
   if (!net) return std::unexpected(net.error());
   network_ = std::move(*net);
-  for (const std::string& entry : network_->environment())
-    plan_.domain.environment.push_back(entry);
+  for (const std::string& entry : network_->environment()) set(plan_.domain.environment, entry);
+  say_network();
 
   // SIGCHLD comes by descriptor; the agent gets an empty mask of its own.
   sigset_t mask;

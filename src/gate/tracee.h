@@ -33,13 +33,17 @@ struct Process {
   pid_t parent = 0;
   pid_t process_session = 0;
   Fd pidfd;
-  std::mutex lock;          // guards what follows
-  std::string exe;          // as confirmed from /proc at the last exec
+  mutable std::mutex lock; // guards what follows
+  std::string exe;         // as confirmed from /proc at the last exec
+  std::atomic<bool> exec_pending{false};
   std::string pending_exec; // path of an exec let through and not yet confirmed
-  std::string pending_argv; // JSON array, cut
   Join join;
-  bool is_hook = false;                                 // connected to the hook socket
   std::unordered_map<std::string, std::uint32_t> reads; // folded: path -> count since last flush
+
+  Join joined() const {
+    const std::lock_guard hold(lock);
+    return join;
+  }
 };
 
 struct Tracee {

@@ -105,7 +105,6 @@ Answer connect_hook(Context& c, Call& call, Fd socket) {
     const std::lock_guard hold(c.hook_lock);
     c.hook_callers[name_of(own, size).text] = call.process().pid;
   }
-  call.process().is_hook = true;
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   if (c.facts.hook_socket.size() >= sizeof to.sun_path) return Answer::error(ENAMETOOLONG);
