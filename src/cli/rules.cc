@@ -1,7 +1,10 @@
 // `nd7 allow`, `nd7 deny`, `nd7 rules`, `nd7 why`: the rules of a running session.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -101,6 +104,10 @@ Result<PolicyEdit> plan_save(const Places& places, bool allow, const std::string
     grant.kind = GrantKind::listen;
   PolicyEdit out;
   out.path = os::resolved_as_far(places.config + "/policy.toml");
+  // Whoever keeps a directory there already chose its mode.
+  if (access(places.config.c_str(), F_OK) != 0)
+    if (auto ok = os::make_private_directory(places.config); !ok)
+      return std::unexpected(ok.error());
   std::string before;
   struct stat st {};
   if (stat(out.path.c_str(), &st) == 0) {
@@ -125,8 +132,7 @@ Result<PolicyEdit> plan_save(const Places& places, bool allow, const std::string
   return out;
 }
 
-Result<> save(const Places& places, const PolicyEdit& edit) {
-  if (auto ok = os::make_private_directory(places.config); !ok) return ok;
+Result<> save(const PolicyEdit& edit) {
   return os::replace_file(edit.path, edit.text, {.mode = edit.mode, .sync = true, .replace = true});
 }
 
@@ -177,7 +183,7 @@ int change(const Usage& usage, bool allow, int argc, char** argv) {
   auto reply = ask_session(*places, *session, request.finish());
   if (!reply) return say_error(reply.error());
   if (edit && edit->changed)
-    if (auto ok = save(*places, *edit); !ok) return say_error(ok.error());
+    if (auto ok = save(*edit); !ok) return say_error(ok.error());
   if (args->has("json")) {
     print(reply->text);
     return finish_output(0);
@@ -253,23 +259,24 @@ int cmd_rules(int argc, char** argv) {
   }
   auto rules = scan_json_array(reply->object.find("rules"));
   if (!rules) return say_error(rules.error());
-  std::string effect;
+  std::vector<std::pair<std::string, std::string>> sections; // effect, lines; as they come first
   for (const std::string_view row : *rules) {
     auto rule = scan_json_object(row);
     if (!rule) continue;
-    if (rule->text("effect") != effect) {
-      effect = rule->text("effect");
-      print(effect + "\n");
-    }
+    const std::string effect = rule->text("effect");
+    auto section = std::find_if(sections.begin(), sections.end(),
+                                [&](const auto& known) { return known.first == effect; });
+    if (section == sections.end()) section = sections.insert(section, {effect, {}});
     std::string what =
         rule->has("path") ? rule->text("path") : base64_decode(rule->text("path_b64"));
     if (rule->has("host")) what = rule->text("host");
     if (rule->has("port")) what += fmt::format(":{}", rule->integer("port"));
     if (rule->has("below")) what += " below " + rule->text("below");
     const std::string reason = rule->text("reason");
-    print(fmt::format("  {}  [{}]{}\n", visible(what), rule->text("origin"),
-                      reason.empty() ? "" : "  " + visible(reason)));
+    section->second += fmt::format("  {}  [{}]{}\n", visible(what), rule->text("origin"),
+                                   reason.empty() ? "" : "  " + visible(reason));
   }
+  for (const auto& [effect, lines] : sections) print(effect + "\n" + lines);
   return finish_output(0);
 }
 

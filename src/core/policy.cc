@@ -255,7 +255,9 @@ std::string said(const Rule& rule, const char* kind, const Policy& policy) {
   std::string where = rule.path;
   if (rule.shape != Shape::suffix && rule.shape != Shape::glob) where = tilde(policy, rule.path);
   std::string out = fmt::format("{}: {}", kind, where);
-  if (!rule.reason.empty()) out += fmt::format(" ({})", rule.reason);
+  // A line of the policy file is its own reason.
+  if (!rule.reason.empty() && rule.reason != "\"" + where + "\"")
+    out += fmt::format(" ({})", rule.reason);
   return out;
 }
 
