@@ -76,6 +76,11 @@ Result<SessionInfo> choose_session(const Places& places, const std::string& id) 
     return session;
   }
   auto sessions = list_sessions(places);
+  if (!sessions && sessions.error().os_errno == EACCES)
+    return fail(
+        "nd7's records are closed here, as inside a session: rules are changed from outside "
+        "only",
+        "run it in another terminal");
   if (!sessions) return std::unexpected(sessions.error());
   std::vector<SessionInfo> running;
   for (SessionInfo& session : *sessions)
