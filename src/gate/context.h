@@ -49,6 +49,27 @@ private:
   std::set<ObjectId> ids_;
 };
 
+// Names that were FIFOs when last seen: opening one is not tried out (gate/open_call.cc).
+class Fifos {
+public:
+  void add(const std::string& path) {
+    const std::lock_guard hold(lock_);
+    if (paths_.size() < paths_max) paths_.insert(path);
+    any_ = true;
+  }
+  bool has(const std::string& path) const {
+    if (!any_) return false;
+    const std::lock_guard hold(lock_);
+    return paths_.contains(path);
+  }
+
+private:
+  static constexpr std::size_t paths_max = 65536;
+  mutable std::mutex lock_;
+  std::atomic<bool> any_{false};
+  std::set<std::string> paths_;
+};
+
 // A `.git` file that somebody is writing: unnamed until it was judged (gate/judged.h).
 struct PendingPointer {
   std::shared_ptr<Fd> file, parent;
@@ -80,7 +101,8 @@ struct Context {
   Network* network = nullptr;
   SessionFacts facts;
 
-  HiddenNames hidden;                      // what closed places hold, by identity
+  HiddenNames hidden; // what closed places hold, by identity
+  Fifos fifos;
   Made made;                               // files in shared temporary places
   std::shared_mutex names;                 // renames exclusive, other changes of names shared
   std::mutex tables;                       // guards what follows

@@ -313,6 +313,7 @@ Answer mknod_call(Context& c, Worker& w, Call& call) {
   w.inflight->begin(w.slot, call.name(), place->real);
   const int result = mknodat(place->parent.get(), place->leaf.c_str(), mode, device);
   if (result == 0) remember_created(c, *call.policy, *place);
+  if (result == 0 && S_ISFIFO(mode)) c.fifos.add(place->real);
   const int error = result < 0 ? errno : 0;
   JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
   body.path("path", place->real).text("mode", "created").null("size_before").null("preimage");

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -102,23 +103,29 @@ Answer failed(Context& c, Call& call, const Request& request, const std::string&
   return Answer::error(error);
 }
 
-// Blocks until the other end of a FIFO is there, on a pool thread. `keep` holds what the first,
-// non-blocking open got, so that the other end sees no close in between.
+// Blocks until the other end of a FIFO is there, on a pool thread: one open, as the caller asked
+// for it. `early` is what a non-blocking open got before it was known to be a FIFO; an end that met
+// it already may be gone again, so it counts.
 Answer open_fifo_later(Context& c, Call& call, const Request& request, const std::string& real,
-                       Fd object, Fd keep) {
+                       Fd object, Fd early = Fd()) {
   auto held = std::make_shared<Fd>(std::move(object));
-  auto kept = std::make_shared<Fd>(std::move(keep));
+  auto kept = std::make_shared<Fd>(std::move(early));
   const int flags = (request.flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW | O_TRUNC)) | O_NOCTTY;
   auto shared = std::make_shared<Request>(request);
   return Answer::later([&c, tracee = call.tracee, row = call.row, policy = call.policy,
                         caller = call.caller, notification = call.notification, shared, held, kept,
                         flags, real]() -> Answer {
+    Call again{notification, row, tracee, policy, caller};
     Opened opened;
+    pollfd met{kept->get(), POLLIN, 0};
+    if (*kept && poll(&met, 1, 0) > 0) {
+      opened.fd = std::move(*kept);
+      return hand_over(c, again, *shared, real, std::move(opened));
+    }
     opened.fd.reset(::open(FdPath(held->get()).c_str(), flags | O_CLOEXEC));
     if (!opened.fd)
       return Answer::error(errno == EINTR ? Pool::interrupted_error(caller.tid) : errno);
     kept->reset();
-    Call again{notification, row, tracee, policy, caller};
     Request asked = *shared;
     asked.flags |= O_NONBLOCK; // opened as asked: nothing to take off again
     return hand_over(c, again, asked, real, std::move(opened));
@@ -318,6 +325,8 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
       return open_pointer(c, w, call, place, request.flags, request.mode);
     if (!verdict.allowed()) return deny(c, call, place, would, verdict);
 
+    if (place.exists && S_ISFIFO(place.st.st_mode) && (request.flags & O_NONBLOCK) == 0)
+      return open_fifo_later(c, call, request, place.real, std::move(place.object));
     // keep: the pre-image of what is about to be truncated or overwritten belongs here.
     w.inflight->begin(w.slot, call.name(), place.real);
     Opened opened;
@@ -340,10 +349,6 @@ Answer careful_open(Context& c, Worker& w, Call& call, const Request& request) {
         opened.error = errno;
       }
     }
-    const bool fifo = place.exists && S_ISFIFO(place.st.st_mode);
-    if (fifo && (request.flags & O_NONBLOCK) == 0 && (opened.fd || opened.error == ENXIO))
-      return open_fifo_later(c, call, request, place.real, std::move(place.object),
-                             std::move(opened.fd));
     if (opened.error != 0) return failed(c, call, request, place.real, opened.error);
     if (opened.created && !request.makes_unnamed()) {
       struct stat st {};
@@ -410,6 +415,8 @@ Quick quick_open(Context& c, Worker& w, Call& call, const Request& request, Answ
     action.access = Access::write;
     if (!decide(policy, action).allowed()) return Quick::careful;
   }
+  // An open of a FIFO meets the other end, and must not be tried out.
+  if ((request.flags & O_NONBLOCK) == 0 && c.fifos.has(real)) return Quick::careful;
   const int at = base.fd ? base.fd.get() : AT_FDCWD;
   const char* path = request.path.c_str();
   if (!request.writes() && !request.creates() && is_observed(policy, real))
@@ -442,6 +449,12 @@ Quick quick_open(Context& c, Worker& w, Call& call, const Request& request, Answ
     if (os::is_procfs(opened.fd.get(), st)) return Quick::careful; // one mounted elsewhere
     if (S_ISDIR(st.st_mode) && request.creates()) {
       *answer = Answer::error(EISDIR);
+      return Quick::answered;
+    }
+    if (S_ISFIFO(st.st_mode) && (request.flags & O_NONBLOCK) == 0) {
+      c.fifos.add(real);
+      Fd object = w.resolver.reopen(opened.fd.get(), O_PATH);
+      *answer = open_fifo_later(c, call, request, real, std::move(object), std::move(opened.fd));
       return Quick::answered;
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return Quick::careful;
