@@ -28,14 +28,14 @@ Judgement judge_change(Judge kind, std::string_view old_text, std::string_view n
 std::string printable_key(std::string_view key) {
   constexpr std::size_t length_max = 200;
   std::string out;
-  for (const char c : key.substr(0, length_max)) {
+  for (const char c : key) {
+    if (out.size() >= length_max) return out + "...";
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7F)
       out += c;
     else
       out += fmt::format("\\x{:02x}", byte);
   }
-  if (key.size() > length_max) out += "...";
   return out;
 }
 

@@ -45,9 +45,10 @@ void claude(std::string_view before, std::string_view after) {
   if (!judgement.ok) return;
   const auto read = [](std::string_view text) {
     const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-    return nlohmann::json::parse(blank ? "{}" : text);
+    return nlohmann::json::parse(blank ? "{}" : text, nullptr, false);
   };
   const nlohmann::json was = read(before), is = read(after);
+  if (was.is_discarded() || is.is_discarded()) return; // a number that its doubles cannot hold
   static constexpr std::array<std::string_view, 11> keys = {"hooks",
                                                             "permissions",
                                                             "env",
