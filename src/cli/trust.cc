@@ -58,4 +58,4 @@ int cmd_trust(int argc, char** argv) {
   return finish_output(0);
 }
 
-}  // namespace nd7
+} // namespace nd7

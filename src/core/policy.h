@@ -84,9 +84,9 @@ struct Policy {
   std::vector<Rule> sockets; // unix sockets granted by name (allow_write, exact or subtree)
   std::vector<std::string> observed_trees; // reads below may be left to the kernel: nothing there
                                            // is closed to reading (gate/live_policy.h fills it)
-  std::string home; // for writing "~/x" in sentences
+  std::string home;                        // for writing "~/x" in sentences
   std::string project;
-  IndexHandle index;          // set by compile(), left behind by copies
+  IndexHandle index; // set by compile(), left behind by copies
 };
 
 // Makes decide() quick: call it when all rules stand, before the policy is used. Rules that change
