@@ -10,6 +10,7 @@ ND7 is the program under test; without it, the dev preset's.
 import os
 import pwd
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -25,7 +26,12 @@ def pytest_addoption(parser):
     parser.addoption("--rewrite", action="store_true", help="rewrite the transcripts")
 
 
+def end_tidily(*_):
+    raise KeyboardInterrupt("ended by SIGTERM")
+
+
 def pytest_configure(config):
+    signal.signal(signal.SIGTERM, end_tidily)  # fixtures end what they started, users go
     config.addinivalue_line("markers", "native: does not need nd7, checks the tests themselves")
     config.addinivalue_line("markers", "one_account: once, as the ordinary user where there is one")
 
