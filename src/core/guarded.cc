@@ -10,17 +10,11 @@ constexpr std::array rows = {
     // judged by its keys; sample hooks are inert.
     GuardRow{Effect::guarded, ".git/hooks/*", "git runs it outside"},
     GuardRow{Effect::allow_write, ".git/hooks/*.sample", "inert sample hooks"},
-    GuardRow{Effect::guarded, ".git/modules/*/hooks/*", "git runs it outside"},
-    GuardRow{Effect::allow_write, ".git/modules/*/hooks/*.sample", "inert sample hooks"},
-    GuardRow{Effect::guarded, ".git/modules/*/*/hooks/*", "git runs it outside"},
-    GuardRow{Effect::allow_write, ".git/modules/*/*/hooks/*.sample", "inert sample hooks"},
     GuardRow{Effect::guarded, ".git/info/attributes", "names programs that git runs on files"},
     GuardRow{Effect::guarded, ".git/objects/info/alternates", "leads git to other directories"},
     GuardRow{Effect::guarded, ".git/commondir", "leads git to another directory"},
     GuardRow{Effect::judged, ".git/config", "git's configuration", Judge::git_config},
     GuardRow{Effect::judged, ".git/config.worktree", "git's configuration", Judge::git_config},
-    GuardRow{Effect::judged, ".git/modules/*/config", "git's configuration", Judge::git_config},
-    GuardRow{Effect::judged, ".git/modules/*/*/config", "git's configuration", Judge::git_config},
     GuardRow{Effect::judged, ".git/worktrees/*/config.worktree", "git's configuration",
              Judge::git_config},
     GuardRow{Effect::judged, ".git", "leads git to its directory", Judge::git_pointer},
@@ -56,6 +50,23 @@ constexpr std::array rows = {
     GuardRow{Effect::guarded, ".claude/commands/*", "agents run its commands"},
     GuardRow{Effect::guarded, ".claude/plugins/*", "agents run it"},
     GuardRow{Effect::guarded, ".claude/hooks/*", "agents run it"},
+    // Below the project somebody may start an agent another time.
+    GuardRow{Effect::guarded, ".claude/settings.json", "decides hooks and sandbox"},
+    GuardRow{Effect::guarded, ".claude/settings.local.json", "decides hooks and sandbox"},
+    GuardRow{Effect::guarded, ".codex/config.toml", "decides hooks and sandbox"},
+    GuardRow{Effect::guarded, ".codex/hooks.json", "decides hooks"},
+};
+
+// A submodule's git directory lies below .git/modules under its name, which is a path; one inside
+// of it has "modules" once more. So the rows are written for this many components between.
+constexpr std::size_t module_depth_max = 8;
+constexpr std::array module_rows = {
+    GuardRow{Effect::guarded, "hooks/*", "git runs it outside"},
+    GuardRow{Effect::allow_write, "hooks/*.sample", "inert sample hooks"},
+    GuardRow{Effect::guarded, "info/attributes", "names programs that git runs on files"},
+    GuardRow{Effect::guarded, "objects/info/alternates", "leads git to other directories"},
+    GuardRow{Effect::judged, "config", "git's configuration", Judge::git_config},
+    GuardRow{Effect::judged, "config.worktree", "git's configuration", Judge::git_config},
 };
 
 Rule rule(Effect effect, Shape shape, std::string path, std::string reason, std::string scope = {},
@@ -74,6 +85,21 @@ Rule rule(Effect effect, Shape shape, std::string path, std::string reason, std:
 
 std::span<const GuardRow> guard_table() {
   return rows;
+}
+
+std::vector<Rule> guard_rules(const std::string& scope) {
+  std::vector<Rule> out;
+  const auto add = [&](const GuardRow& row, const std::string& before) {
+    out.push_back(rule(row.effect, Shape::suffix, before + std::string(row.suffix),
+                       std::string(row.reason), scope, row.judge));
+  };
+  for (const GuardRow& row : rows) add(row, "");
+  std::string modules = ".git/modules/";
+  for (std::size_t depth = 0; depth < module_depth_max; ++depth) {
+    modules += "*/";
+    for (const GuardRow& row : module_rows) add(row, modules);
+  }
+  return out;
 }
 
 std::vector<Rule> write_rules(const WriteInput& in) {
@@ -116,13 +142,16 @@ std::vector<Rule> write_rules(const WriteInput& in) {
     add(Effect::judged, Shape::exact, dir + "/config.toml", "decides hooks and sandbox",
         Judge::codex_config);
     add(Effect::never_write, Shape::exact, dir + "/hooks.json", "decides hooks");
-    for (const char* part : {"/rules", "/prompts", "/plugins"})
+    add(Effect::never_write, Shape::exact, dir + "/managed_config.toml",
+        "decides hooks and sandbox");
+    for (const char* part : {"/rules", "/prompts", "/plugins", "/agents"})
       add(Effect::guarded, Shape::subtree, dir + part, "agents obey it, outside too");
+    // `codex -p NAME` reads NAME.config.toml: hooks and sandbox once more.
+    if (dir.empty()) continue;
+    out.push_back(
+        rule(Effect::guarded, Shape::suffix, "*.config.toml", "decides hooks and sandbox", dir));
   }
-  // Guarded in the project, and in all that the session may write.
-  for (const GuardRow& row : rows)
-    out.push_back(rule(row.effect, Shape::suffix, std::string(row.suffix), std::string(row.reason),
-                       p, row.judge));
+  for (Rule& guard : guard_rules(p)) out.push_back(std::move(guard));
   // Allowed.
   add(Effect::allow_write, Shape::subtree, p, "the project");
   add(Effect::allow_write, Shape::subtree, in.tmp, "private temporary files");

@@ -24,6 +24,10 @@ struct GuardRow {
 };
 std::span<const GuardRow> guard_table();
 
+// The rules of the table below one directory, and those of submodules' git directories. Part of
+// write_rules() for the project; a directory granted besides needs them too.
+std::vector<Rule> guard_rules(const std::string& scope);
+
 // All paths absolute and resolved.
 struct WriteInput {
   std::vector<std::string> homes;
