@@ -75,6 +75,12 @@ void say_refused(std::size_t refused) {
 
 int run_front(SupervisorPlan plan, LogFile& log) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction now {};
+    if (sigaction(number, nullptr, &now) == 0)
+      plan.domain.ignored[static_cast<std::size_t>(number)] = now.sa_handler == SIG_IGN;
+  }
+  sigprocmask(SIG_SETMASK, nullptr, &plan.domain.mask);
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     say_error(os_error("socketpair").error());
@@ -139,6 +145,8 @@ int run_front(SupervisorPlan plan, LogFile& log) {
       die_of(number_at(7));
     } else if (line.starts_with("lost ")) {
       say("the log cannot be written: " + visible(line.substr(5)));
+    } else if (line.starts_with("note ")) {
+      say(visible(line.substr(5)));
     } else if (line.starts_with("error ")) {
       const std::size_t hint = line.find('\n');
       Error error{line.substr(6, hint == std::string::npos ? hint : hint - 6), 0,

@@ -74,7 +74,6 @@ private:
 struct PendingPointer {
   std::shared_ptr<Fd> file, parent;
   std::string leaf;
-  unsigned mode = 0;
 };
 
 struct SessionFacts {

@@ -385,15 +385,30 @@ std::string why_json(Context* c, const Policy& policy, const std::string& what,
   return out.finish();
 }
 
+// The members of a `grant` or `revoke` entry (docs/log-format.md); `value` has been understood.
+static std::string change_body(bool allow, const std::string& what, const std::string& value) {
+  JsonWriter body;
+  body.text("what", what);
+  if (what == "host") {
+    if (auto grant = parse_host(value)) body.text("host", grant->name).number("port", grant->port);
+  } else if (what == "listen") {
+    if (auto address = parse_listen(value))
+      body.text("host", address_text(*address)).number("port", address->port);
+  } else if (std::uint16_t port = 0; what == "port") {
+    if (parse_port(value, &port)) body.number("port", port);
+  } else {
+    body.path("path", value);
+  }
+  return body.text("by", allow ? "nd7 allow" : "nd7 deny").finish();
+}
+
 std::string ControlServer::change(bool allow, const std::string& what, const std::string& value) {
   const std::lock_guard hold(changing_);
   auto changed = change_policy(*c_.policy.now(), allow, what, value, ++order_, Origin::live);
   if (!changed) return failure(changed.error().text, changed.error().hint);
   name_objects(changed->policy);
-  JsonWriter body;
-  body.text("what", what).path("value", value).text("by", "control socket");
   // On record before it holds.
-  c_.recorder.note("nd7", allow ? "grant" : "revoke", body.finish());
+  c_.recorder.note("nd7", allow ? "grant" : "revoke", change_body(allow, what, value));
   c_.policy.replace(changed->policy);
   std::vector<std::string> holders;
   if (!allow && (what == "path" || what == "read")) holders = holders_of(c_, value, what == "path");

@@ -67,13 +67,14 @@ int drop_capabilities(std::uint64_t kept) {
   return set_capabilities(kept);
 }
 
-void reset_signals() {
+// As they were when `nd7 run` started: nohup's and the shell's choices reach the program.
+void restore_signals(const Domain& domain) {
   struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number = 1; number < NSIG; ++number) {
+    action.sa_handler = domain.ignored[static_cast<std::size_t>(number)] ? SIG_IGN : SIG_DFL;
+    sigaction(number, &action, nullptr);
+  }
+  sigprocmask(SIG_SETMASK, &domain.mask, nullptr);
 }
 
 } // namespace
@@ -93,7 +94,7 @@ void enter(const Domain& domain, int channel, pid_t supervisor) {
   // If the supervisor dies, so do we; if it died before this line, too.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(channel, "parent death signal");
   if (getppid() != supervisor) _exit(125);
-  reset_signals();
+  restore_signals(domain);
   setrlimit(RLIMIT_NOFILE, &domain.files);
   // Nothing of ours and nothing inherited but 0, 1, 2: the channel moves to 3, the ruleset to 4.
   int at[2] = {channel, domain.ruleset.get()};

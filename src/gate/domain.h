@@ -4,6 +4,8 @@
 // child and only applies it. The order matters: capabilities, no_new_privs, Landlock, filter, exec.
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,7 +31,9 @@ struct Domain {
   std::string program;            // absolute
   std::vector<std::string> argv;
   std::vector<std::string> environment;
-  rlimit files{}; // RLIMIT_NOFILE as the user had it
+  std::array<bool, 65> ignored{}; // signals that were ignored at the start (nohup)
+  sigset_t mask{};                // and those that were blocked
+  rlimit files{};                 // RLIMIT_NOFILE as the user had it
 };
 
 // Runs in the child. `channel` is a unix socket to the supervisor: the listener goes there by

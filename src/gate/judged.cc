@@ -107,7 +107,6 @@ Answer open_pointer(Context& c, Worker& w, Call& call, const os::Place& place, i
     pending.parent =
         std::make_shared<Fd>(openat(place.parent.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     pending.leaf = place.leaf;
-    pending.mode = mode;
     c.pending_pointers[place.real] = std::move(pending);
     c.pointers_wait = true;
   }
@@ -133,9 +132,10 @@ void settle_pointers(Context& c, const Policy& policy, Process& process) {
     // Into a git directory of the project: below some .git, whose files are judged themselves.
     const bool inside =
         os::is_below(leads, policy.project) && leads.find("/.git/") != std::string::npos;
-    const int error = inside ? place_bytes(pending.parent->get(), pending.leaf, *text,
-                                           pending.mode & 0666U, nullptr)
-                             : EACCES;
+    struct stat made {}; // with the caller's umask in its mode
+    const mode_t mode = fstat(pending.file->get(), &made) == 0 ? made.st_mode & 0777U : 0600U;
+    const int error =
+        inside ? place_bytes(pending.parent->get(), pending.leaf, *text, mode, nullptr) : EACCES;
     if (!inside) {
       c.recorder.refuse(process, "openat", "write", name,
                         {Decision::deny,

@@ -116,6 +116,11 @@ Verdict judge(Context& c, Call& call, Access access, const os::Place& place) {
     // A pipe, socket or memfd of a process of this session: its own.
     return {Decision::allow, "an object without a name", {}, Judge::none};
   }
+  // Shared memory of other programs is no file to look at: only what this session made.
+  if (access == Access::read && place.exists && !place.is_directory() &&
+      os::is_below(place.real, "/dev/shm") && !c.made.has({place.st.st_dev, place.st.st_ino}))
+    return {Decision::deny, "only what this session made: /dev/shm",
+            "nd7 allow --read " + shell_word(place.real), Judge::none};
   const Verdict verdict = decide(*call.policy, action_of(c, *call.policy, access, place));
   if (!verdict.allowed() || !has_other_names(place.st)) return verdict;
   // A file with several names may be one that a rule closes under another name.

@@ -273,7 +273,10 @@ Answer metadata_call(Context& c, Worker& w, Call& call) {
     bool own = place->real == c.facts.tty && !c.facts.tty.empty();
     for (const unsigned number : c.ptys)
       own = own || place->real == fmt::format("/dev/pts/{}", number);
-    if (!own) return Answer::error(EPERM);
+    if (!own)
+      return deny(c, call, *place, "meta",
+                  {Decision::deny, "devices: only the session's own terminals", {}, Judge::none},
+                  [&](JsonWriter& body) { body.text("change", change->what); });
   }
   // keep: the metadata before is in the entry itself.
   w.inflight->begin(w.slot, call.name(), place->real);

@@ -357,7 +357,11 @@ Result<Plan> make_plan(const PlanInput& input) {
   s.runtime = input.places.runtime + "/" + input.id;
   s.agent = input.agent;
   s.root = facts->root;
-  s.read_trees = plan.trees;
+  // Rules on single files end when the file is replaced: reads of those are always performed.
+  for (const std::string& tree : plan.trees) {
+    struct stat st {};
+    if (stat(tree.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) s.read_trees.push_back(tree);
+  }
   s.reads_exact = plan.settings.reads_exact;
   s.start_body = start_body(input, plan, *facts);
   return plan;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <thread>
 
 #include <fcntl.h>
@@ -69,6 +71,7 @@ private:
   void loop();
   void on_child_signals();
   void on_front();
+  void record_exits();
   void on_tick();
   void serve_client(const Fd& listener, bool hook);
   void stop_holders(bool stop);
@@ -96,6 +99,7 @@ private:
   std::atomic<bool> record_lost_{false};
   pid_t agent_ = 0;
   Ending ending_;
+  std::map<pid_t, int> reaped_; // orphans of the session, by how they ended
   int tick_ = 0;
   std::uint64_t started_mono_ = 0;
   std::string exec_error_;
@@ -339,7 +343,7 @@ void Session::on_child_signals() {
   while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
     if (pid != agent_) {
       if (WIFSTOPPED(status)) continue;
-      if (const auto process = tracees_.process(pid)) recorder_->flush_reads(*process);
+      reaped_[pid] = status;
       continue;
     }
     if (WIFSTOPPED(status)) {
@@ -392,15 +396,32 @@ void Session::on_front() {
   }
 }
 
-void Session::on_tick() {
-  std::uint64_t expirations;
-  (void)!::read(timer_.get(), &expirations, sizeof expirations);
+// Processes that are gone. How one ended the kernel tells its parent only: known for the agent, and
+// for orphans that came to us.
+void Session::record_exits() {
   for (const auto& process : tracees_.sweep()) {
     recorder_->flush_reads(*process);
     JsonWriter body = recorder_->effect(*process, "exit", 0, "observed");
-    body.null("status");
+    std::optional<int> known;
+    if (process->pid == agent_ && ending_.ended)
+      known = ending_.status;
+    else if (const auto at = reaped_.find(process->pid); at != reaped_.end())
+      known = at->second;
+    if (known && WIFEXITED(*known))
+      body.number("status", WEXITSTATUS(*known));
+    else if (known && WIFSIGNALED(*known))
+      body.number("signal", WTERMSIG(*known));
+    else
+      body.null("status");
     recorder_->append(*process, "exit", body);
   }
+  reaped_.clear();
+}
+
+void Session::on_tick() {
+  std::uint64_t expirations;
+  (void)!::read(timer_.get(), &expirations, sizeof expirations);
+  record_exits();
   if (++tick_ % checkpoint_every_ticks == 0 && !recorder_->failed())
     (void)log_.checkpoint(); // a failure shows at the next append
 }
@@ -437,7 +458,7 @@ void Session::kill_rest(bool gently) {
 
 void Session::finish() {
   kill_rest(true);
-  for (const auto& process : tracees_.sweep()) recorder_->flush_reads(*process);
+  record_exits();
   const Counts& n = recorder_->counts;
   JsonWriter counts;
   counts.count("effects", n.effects)
