@@ -371,6 +371,55 @@ TEST_F(WithoutNamespaces, TheProxyRelaysEveryByteBothWaysAndTheEndsToo) {
             std::vector<std::string>{"local.test 127.0.0.1:" + std::to_string(echo.port())});
 }
 
+// A server that is gone for good while its last bytes wait for a slow client: they arrive, and the
+// loop sleeps meanwhile.
+TEST_F(WithoutNamespaces, TheProxyHoldsTheLastBytesForASlowClientWithoutSpinning) {
+  std::uint16_t port = 0;
+  const Fd listener = std::move(*listen_on_loopback(false, port));
+  const std::size_t size = 6'000'000;
+  std::thread server([&] {
+    pollfd p{listener.get(), POLLIN, 0};
+    if (poll(&p, 1, 10'000) != 1) return;
+    const Fd fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    char byte = 0;
+    while (recv(fd.get(), &byte, 1, 0) > 0) {
+    }
+    const std::string bytes(size, 'x');
+    for (std::size_t at = 0; at < size;) {
+      const ssize_t sent = send(fd.get(), bytes.data() + at, size - at, MSG_NOSIGNAL);
+      if (sent < 0) return;
+      at += static_cast<std::size_t>(sent);
+    }
+  });
+  const Fd fd = connect_to(network_->proxy_port(), network_.get());
+  const int small = 65536; // so that the bytes wait in the proxy and not here
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  write_all(*network_, fd,
+            "CONNECT 127.0.0.1:" + std::to_string(port) + " HTTP/1.1\r\n\r\nrequest");
+  shutdown(fd.get(), SHUT_WR);
+  std::size_t got = 0;
+  int spinning = 0;
+  // Piece by piece, so that the server's end comes while something waits; between the pieces the
+  // loop must come to rest.
+  for (bool ended = false; !ended && got < 2 * size;) {
+    std::array<char, 65536> buffer;
+    const ssize_t n = recv(fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (n > 0) got += static_cast<std::size_t>(n);
+    ended = n == 0;
+    int awake = 0;
+    for (int i = 0; i < 3000; ++i) {
+      pollfd p{network_->poll_fd(), POLLIN, 0};
+      awake = poll(&p, 1, 1) > 0 ? awake + 1 : 0;
+      if (awake == 0 && i > 2) break;
+      network_->on_ready();
+    }
+    if (awake > 2000) ++spinning;
+  }
+  EXPECT_EQ(spinning, 0);
+  server.join();
+  EXPECT_EQ(got, size + "HTTP/1.1 200 Connection established\r\n\r\n"s.size());
+}
+
 TEST_F(WithoutNamespaces, AHostThatDoesNotAnswerIs502) {
   std::uint16_t port = 0;
   { const Fd closed = std::move(*listen_on_loopback(false, port)); }
