@@ -194,15 +194,15 @@ void Gate::deliver_later(std::shared_ptr<Call> call, std::function<Answer()> wor
       [this, id] { return !c.listener.still_valid(id); });
 }
 
-void Gate::serve(std::size_t slot) {
+Result<> Gate::serve(std::size_t slot) {
   auto resolver = os::Resolver::make();
-  if (!resolver) return;
+  if (!resolver) return std::unexpected(resolver.error());
   Worker w{std::move(*resolver), slot, &inflight_};
   seccomp_notif notification;
   for (;;) {
     const os::Received received = c.listener.receive(notification);
     if (received == os::Received::gone) continue;
-    if (received != os::Received::call) return;
+    if (received != os::Received::call) return {};
     auto call = decode(notification);
     if (!call) {
       c.listener.answer_error(notification.id, errno_of(call.error()));

@@ -40,8 +40,9 @@ struct Call {
 class Gate {
 public:
   Gate(Context& context, Inflight& inflight) : c(context), inflight_(inflight) {}
-  // Receives and answers until no process is left under the filter. One a thread.
-  void serve(std::size_t slot);
+  // Receives and answers until no process is left under the filter. One a thread. An error: it
+  // could not begin.
+  Result<> serve(std::size_t slot);
 
 private:
   void deliver(Call& call, Answer answer);

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -34,7 +35,7 @@ namespace nd7 {
 namespace {
 
 constexpr int hand_over_ms_max = 10000; // a child that died before the listener came
-constexpr unsigned receivers = 2;
+constexpr unsigned receivers_max = 2;
 constexpr int housekeeping_s = 1;
 constexpr int checkpoint_every_ticks = 10;
 constexpr int grace_ms_max = 500; // for what is left when the agent has ended
@@ -261,8 +262,17 @@ Result<> Session::start() {
   hook_server_ = std::make_unique<HookServer>(c, plan_.hooks, plan_.note);
 
   recorder_->note("nd7", "start", plan_.start_body);
+  // Receivers set their umask and working directory. Where threads cannot have their own (Docker's
+  // default profile refuses every unshare), there is one receiver only.
+  const unsigned receivers = unshare(CLONE_FS) == 0 ? receivers_max : 1;
   for (unsigned slot = 0; slot < receivers; ++slot)
-    threads_.emplace_back([this, slot] { gate_->serve(slot); });
+    threads_.emplace_back([this, slot] {
+      auto served = gate_->serve(slot);
+      if (served) return;
+      // Nobody would answer: the session must not hang, and everything of it dies with us.
+      send_line(front_, "error receiver: " + served.error().text);
+      _exit(125);
+    });
   send_line(front_, "started " + plan_.id);
   if (::send(channel_.get(), "g", 1, MSG_NOSIGNAL) != 1)
     return os_error("let the session's first process go");

@@ -117,8 +117,8 @@ std::string lexical_join(std::string_view base, std::string_view path) {
 }
 
 Result<Resolver> Resolver::make() {
-  if (unshare(CLONE_FS) != 0) return os_error("unshare the working directory");
   Resolver out;
+  out.own_directory_ = unshare(CLONE_FS) == 0;
   out.own_fds_.reset(::open("/proc/thread-self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!out.own_fds_) return os_error("open /proc/thread-self/fd");
   return out;
@@ -135,7 +135,8 @@ std::string Resolver::readlink_of(int fd) const {
 std::string Resolver::name_of(int fd) const {
   // fchdir+getcwd is three times quicker than readlink, but for directories only.
   char buffer[PATH_MAX];
-  if (fchdir(fd) == 0 && getcwd(buffer, sizeof buffer) != nullptr && buffer[0] == '/')
+  if (own_directory_ && fchdir(fd) == 0 && getcwd(buffer, sizeof buffer) != nullptr &&
+      buffer[0] == '/')
     return buffer;
   return readlink_of(fd);
 }

@@ -60,7 +60,9 @@ struct Place {
   bool is_directory() const { return exists && S_ISDIR(st.st_mode); }
 };
 
-// One per thread that resolves: owns a working directory of its own (CLONE_FS unshared).
+// One per thread that resolves: owns a working directory of its own where CLONE_FS can be unshared.
+// Docker's default profile refuses that; there names come by readlink, and whoever sets the working
+// directory or the umask of its thread must be the only thread that does (gate/supervisor.cc).
 class Resolver {
 public:
   // Must run on the thread that will use it.
@@ -85,7 +87,8 @@ private:
   Result<Place> quick(const Base& base, std::string_view path, Follow follow) const;
   Result<Place> walk(const Caller& caller, const Base& base, std::string_view path,
                      Follow follow) const;
-  Fd own_fds_; // /proc/thread-self/fd
+  Fd own_fds_;                // /proc/thread-self/fd
+  bool own_directory_ = true; // the working directory is this thread's alone
 };
 
 // Joins a path to an absolute base and takes out ".", ".." and doubled slashes, by text.
