@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "core/guarded.h"
 #include "gate/gate.h"
 
 namespace nd7 {
@@ -252,7 +253,20 @@ Result<RuleChange> change_policy(const Policy& now, bool allow, const std::strin
   return fail(fmt::format("'{}' is nothing that can be allowed", visible(what)));
 }
 
-void name_objects(Policy& policy) {
+void complete(Policy& policy) {
+  // What runs later outside is guarded in every directory that was granted, as in the project.
+  std::vector<std::string> granted;
+  for (const Rule& rule : policy.rules)
+    if (rule.origin != Origin::builtin && rule.effect == Effect::allow_write &&
+        rule.shape == Shape::subtree && !os::is_below(rule.path, policy.project))
+      granted.push_back(rule.path);
+  for (const std::string& path : granted) {
+    const bool known = std::any_of(policy.rules.begin(), policy.rules.end(), [&](const Rule& r) {
+      return r.effect == Effect::guarded && r.shape == Shape::suffix && r.scope == path;
+    });
+    if (known) continue;
+    for (Rule& rule : guard_rules(path)) policy.rules.push_back(std::move(rule));
+  }
   // Grants hold by name only: an identity must not carry them to another place.
   const auto protects = [](const Rule& rule) {
     return rule.shape != Shape::suffix && rule.shape != Shape::glob &&
@@ -406,7 +420,7 @@ std::string ControlServer::change(bool allow, const std::string& what, const std
   const std::lock_guard hold(changing_);
   auto changed = change_policy(*c_.policy.now(), allow, what, value, ++order_, Origin::live);
   if (!changed) return failure(changed.error().text, changed.error().hint);
-  name_objects(changed->policy);
+  complete(changed->policy);
   // On record before it holds.
   c_.recorder.note("nd7", allow ? "grant" : "revoke", change_body(allow, what, value));
   c_.policy.replace(changed->policy);

@@ -32,8 +32,9 @@ struct RuleChange {
 };
 Result<RuleChange> change_policy(const Policy& now, bool allow, const std::string& what,
                                  const std::string& value, std::uint32_t order, Origin origin);
-// Gives protecting rules the identities of what they name now, and the places where links lead.
-void name_objects(Policy& policy);
+// What rules imply: guards in granted directories, the identities of what protecting rules name
+// now, and the places where links lead.
+void complete(Policy& policy);
 std::string rules_json(const Policy& policy);
 // The question of `nd7 why`, asked of the same decide() with the object as it is now.
 std::string why_json(Context* c, const Policy& policy, const std::string& what,

@@ -296,7 +296,7 @@ Result<Plan> make_plan(const PlanInput& input) {
   plan.settings = std::move(*settings);
   if (auto ok = add_options(input, policy); !ok) return std::unexpected(ok.error());
   if (auto ok = add_mount_aliases(policy); !ok) return std::unexpected(ok.error());
-  name_objects(policy);
+  complete(policy);
   compile(policy);
   if (plan.settings.dns_hosts_only) restrict_names(policy, s.network);
 

@@ -116,3 +116,17 @@ def test_GD04_script_named_by_settings(place):
                    "mv x ~/.claude/statusline.sh" + STILL)
     judge(ran, [place.home / ".claude/statusline.sh"])
     assert (place.home / ".claude/statusline.sh").read_text() == "echo fine\n"
+
+
+def test_guards_hold_in_granted_directories(place):
+    """`--allow` opens a directory for work, not the hooks of the repository in it."""
+    place.expect_changes("data")
+    ran = place.run("cd ~/data && git init -q . && echo fine > f && git config core.hooksPath /tmp/evil; "
+                    "echo evil > .git/hooks/pre-commit" + STILL, "--allow", str(place.home / "data"))
+    judge(ran, [place.home / "data/.git/hooks/pre-commit", place.home / "data/.git/config"])
+    assert (place.home / "data/f").exists()
+    assert "evil" not in (place.home / "data/.git/config").read_text()
+    # Named itself, it is open.
+    ran = place.run("echo mine > ~/data/.git/hooks/pre-commit" + STILL,
+                    "--allow", str(place.home / "data/.git/hooks/pre-commit"))
+    assert (place.home / "data/.git/hooks/pre-commit").read_text() == "mine\n", ran
