@@ -423,6 +423,7 @@ std::string ControlServer::change(bool allow, const std::string& what, const std
   complete(changed->policy);
   // On record before it holds.
   c_.recorder.note("nd7", allow ? "grant" : "revoke", change_body(allow, what, value));
+  c_.recorder.checkpoint();
   c_.policy.replace(changed->policy);
   std::vector<std::string> holders;
   if (!allow && (what == "path" || what == "read")) holders = holders_of(c_, value, what == "path");

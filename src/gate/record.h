@@ -64,6 +64,8 @@ public:
   // An entry of source "nd7" or an intent.
   std::uint64_t note(std::string_view source, std::string_view kind, std::string_view body);
 
+  // Signs and syncs what is there, before something that cannot be taken back.
+  void checkpoint() { (void)log_.checkpoint(); } // a failure shows at the next append
   // Refusals that happened since they were last told, oldest first; told afterwards.
   std::vector<Refusal> take_untold();
   std::vector<Refusal> all_refusals();
