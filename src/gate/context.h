@@ -102,10 +102,11 @@ struct Context {
 
   HiddenNames hidden; // what closed places hold, by identity
   Fifos fifos;
-  Made made;                               // files in shared temporary places
-  std::shared_mutex names;                 // renames exclusive, other changes of names shared
-  std::mutex tables;                       // guards what follows
-  std::set<unsigned> ptys;                 // pts numbers opened in this session
+  Made made;               // files in shared temporary places
+  std::shared_mutex names; // renames exclusive, other changes of names shared
+  std::mutex tables;       // guards what follows
+  std::set<unsigned> ptys; // pts numbers opened in this session
+  std::map<std::uint16_t, std::weak_ptr<Process>> loopback_clients; // of nd7's ports, by their own
   std::set<std::uint64_t> listeners;       // inodes of TCP sockets this session listens on
   std::map<ObjectId, std::string> bound;   // unix sockets bound by path
   std::set<std::string> abstract_bound;    // "@name" bound by the session

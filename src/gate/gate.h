@@ -69,6 +69,10 @@ void confirm_exec(Context& c, Process& process);
 Answer socket_call(Context& c, Worker& w, Call& call);
 Answer socketpair_call(Context& c, Worker& w, Call& call);
 Answer connect_call(Context& c, Worker& w, Call& call);
+// A connection that the CONNECT proxy wants to make for its client: decided and recorded like one
+// of the client's own. "" or the refusal.
+std::string proxy_connect(Context& c, const Address& address, const std::string& name,
+                          std::uint16_t from_port);
 Answer bind_call(Context& c, Worker& w, Call& call);
 Answer listen_call(Context& c, Worker& w, Call& call);
 Answer signal_call(Context& c, Worker& w, Call& call);

@@ -75,31 +75,30 @@ Result<Copied> copy_address(const Call& call, unsigned index) {
   return out;
 }
 
-void record_connect(Context& c, Call& call, const Address& address, const std::string& name,
-                    int error) {
-  JsonWriter body = c.recorder.effect(call.process(), call.name(), error, "performed");
+void add_target(JsonWriter& body, const Address& address, const std::string& name) {
   body.text("addr", address_text(address)).number("port", address.port);
   if (name.empty())
     body.null("name");
   else
     body.text("name", name);
-  body.null("bytes_out").null("bytes_in");
-  c.recorder.counts.connects++;
-  c.recorder.append(call.process(), "connect", body);
 }
 
-Answer refuse_connect(Context& c, Call& call, const Address& address, const std::string& name,
+void record_connect(Context& c, Process& process, const Address& address, const std::string& name,
+                    int error, bool by_proxy = false) {
+  JsonWriter body = c.recorder.effect(process, "connect", error, "performed");
+  add_target(body, address, name);
+  body.null("bytes_out").null("bytes_in");
+  if (by_proxy) body.text("via", "proxy");
+  c.recorder.counts.connects++;
+  c.recorder.append(process, "connect", body);
+}
+
+Answer refuse_connect(Context& c, Process& process, const Address& address, const std::string& name,
                       const Verdict& verdict) {
-  const std::string shown = fmt::format(
-      "{}{}:{}", name.empty() ? "" : name + " ",
-      address.v6 ? "[" + address_text(address) + "]" : address_text(address), address.port);
-  c.recorder.refuse(call.process(), call.name(), "connect", shown, verdict, [&](JsonWriter& body) {
-    body.text("addr", address_text(address)).number("port", address.port);
-    if (name.empty())
-      body.null("name");
-    else
-      body.text("name", name);
-  });
+  const std::string shown =
+      fmt::format("{}{}", name.empty() ? "" : name + " ", endpoint_text(address));
+  c.recorder.refuse(process, "connect", "connect", shown, verdict,
+                    [&](JsonWriter& body) { add_target(body, address, name); });
   return Answer::error(EACCES);
 }
 
@@ -109,17 +108,15 @@ Answer perform_connect(Context& c, Call& call, Fd socket, const Copied& to, cons
                        const std::string& name) {
   const bool blocking = (fcntl(socket.get(), F_GETFL) & O_NONBLOCK) == 0;
   auto held = std::make_shared<Fd>(std::move(socket));
-  auto run = [&c, held, to, shown, name, tracee = call.tracee, row = call.row, policy = call.policy,
-              caller = call.caller, notification = call.notification]() -> Answer {
+  auto run = [&c, held, to, shown, name, tracee = call.tracee]() -> Answer {
     sockaddr_storage storage = to.storage;
     const int result = ::connect(held->get(), reinterpret_cast<const sockaddr*>(&storage), to.size);
     const int error = result < 0 ? errno : 0;
     if (error == EINTR) {
       // The connection goes on in the background; the kernel itself would say the same.
-      return Answer::error(Pool::interrupted_error(caller.tid) == EINTR ? EINTR : 512);
+      return Answer::error(Pool::interrupted_error(tracee->tid));
     }
-    Call again{notification, row, tracee, policy, caller};
-    record_connect(c, again, shown, name, error);
+    record_connect(c, *tracee->process, shown, name, error);
     return error != 0 ? Answer::error(error) : Answer::value(0);
   };
   if (!blocking) return run();
@@ -149,17 +146,18 @@ sockaddr_storage loopback_address(int family, std::uint16_t port, socklen_t* siz
 }
 
 // Binds the socket to a free port of its own and names it to the service that will accept it.
-void admit(Context& c, int socket, int family) {
-  sockaddr_storage local{};
-  socklen_t size = sizeof local;
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&local), &size) == 0 &&
-      address_of(local).port == 0) {
-    local = loopback_address(family, 0, &size);
+void admit(Context& c, const std::shared_ptr<Process>& process, int socket, int family) {
+  if (local_address(socket).port == 0) {
+    socklen_t size = 0;
+    const sockaddr_storage local = loopback_address(family, 0, &size);
     if (::bind(socket, reinterpret_cast<const sockaddr*>(&local), size) != 0) return;
-    size = sizeof local;
-    if (getsockname(socket, reinterpret_cast<sockaddr*>(&local), &size) != 0) return;
   }
-  c.network->admit(address_of(local).port);
+  const std::uint16_t port = local_address(socket).port;
+  {
+    const std::lock_guard hold(c.tables);
+    c.loopback_clients[port] = process;
+  }
+  c.network->admit(port);
 }
 
 // Many names share an address; a grant for any of those it was resolved from holds. action.name
@@ -186,14 +184,14 @@ Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int fami
     // Every DNS question is nd7's resolver's, whichever server it is addressed to.
     Copied own;
     own.storage = loopback_address(family, c.network->dns_tcp_port(), &own.size);
-    admit(c, socket.get(), family);
+    admit(c, call.tracee->process, socket.get(), family);
     return perform_connect(c, call, std::move(socket), own, address, "nd7's resolver");
   }
   const AddressClass where = classify(address);
   const bool local = where == AddressClass::loopback || where == AddressClass::unspecified;
   if (local && c.network != nullptr && c.network->proxy_port() != 0 &&
       address.port == c.network->proxy_port()) {
-    admit(c, socket.get(), family);
+    admit(c, call.tracee->process, socket.get(), family);
     return perform_connect(c, call, std::move(socket), to, address, "nd7's proxy");
   }
   ConnectAction action;
@@ -210,7 +208,7 @@ Answer connect_tcp(Context& c, Call& call, Fd socket, const Copied& to, int fami
     action.local_machine = c.network == nullptr || c.network->local_machine(address);
   }
   const Verdict verdict = decide_by_names(c, *call.policy, action);
-  if (!verdict.allowed()) return refuse_connect(c, call, address, action.name, verdict);
+  if (!verdict.allowed()) return refuse_connect(c, call.process(), address, action.name, verdict);
   return perform_connect(c, call, std::move(socket), to, address, action.name);
 }
 
@@ -315,6 +313,32 @@ Answer connect_call(Context& c, Worker& w, Call& call) {
   if (socket_option(socket->get(), SO_PROTOCOL) != IPPROTO_TCP)
     return Answer::error(EPROTONOSUPPORT);
   return connect_tcp(c, call, std::move(*socket), *to, domain);
+}
+
+std::string proxy_connect(Context& c, const Address& address, const std::string& name,
+                          std::uint16_t from_port) {
+  std::shared_ptr<Process> client;
+  {
+    const std::lock_guard hold(c.tables);
+    if (const auto at = c.loopback_clients.find(from_port); at != c.loopback_clients.end())
+      client = at->second.lock();
+  }
+  if (!client) return "the program that asked is gone";
+  ConnectAction action;
+  action.address = unmapped(address);
+  action.name = name;
+  action.local_machine = c.network->local_machine(address);
+  const auto policy = c.policy.now();
+  // The name asked for is the proxy's own word; only for an address alone is it looked up.
+  const Verdict verdict =
+      name.empty() ? decide_by_names(c, *policy, action) : decide_connect(*policy, action);
+  if (!verdict.allowed()) {
+    refuse_connect(c, *client, address, action.name, verdict);
+    return verdict.rule;
+  }
+  // On its way, as the caller of a connect that does not block would hear.
+  record_connect(c, *client, address, action.name, EINPROGRESS, true);
+  return {};
 }
 
 Answer bind_call(Context& c, Worker& w, Call& call) {

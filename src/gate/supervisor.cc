@@ -174,17 +174,9 @@ Result<> Session::start() {
     recorder_->counts.effects++;
     recorder_->note("effect:kernel", "resolve", body.finish());
   };
-  events.may_connect = [this](const Address& address, const std::string& name) -> std::string {
-    const ConnectAction action{unmapped(address), name, false, network_->local_machine(address)};
-    const Verdict verdict = decide_connect(*policy_->now(), action);
-    JsonWriter body;
-    body.text("op", "proxy")
-        .text("addr", address_text(address))
-        .number("port", address.port)
-        .text("name", name);
-    if (!verdict.allowed()) body.text("rule", verdict.rule).text("open_with", verdict.open_with);
-    recorder_->note("effect:kernel", verdict.allowed() ? "connect" : "refused", body.finish());
-    return verdict.allowed() ? "" : verdict.rule;
+  events.may_connect = [this](const Address& address, const std::string& name,
+                              std::uint16_t from_port) {
+    return proxy_connect(*context_, address, name, from_port);
   };
   events.name_granted = [this](const std::string& name) {
     return host_granted(*policy_->now(), name);

@@ -36,9 +36,11 @@ struct ResolveRecord {
 
 struct NetworkEvents {
   std::function<void(const ResolveRecord&)> on_resolve;
-  // May a TCP connection to this address go out? Asked by the CONNECT proxy; performs the same
-  // decision and record as the gate. Returns "" or the refusal.
-  std::function<std::string(const Address&, const std::string& name)> may_connect;
+  // May a TCP connection to this address go out? Asked by the CONNECT proxy for the client that
+  // connected from this loopback port; performs the same decision and record as the gate. Returns
+  // "" or the refusal.
+  std::function<std::string(const Address&, const std::string& name, std::uint16_t from_port)>
+      may_connect;
   // Did a person grant this host by name, now? Such a name may be asked for although
   // dns_only_names lacks it, and may point at a private address. Empty function: none is.
   std::function<bool(const std::string& name)> name_granted;

@@ -191,13 +191,14 @@ protected:
     plan.upstream = {fake_.address()};
     plan.try_namespaces = false;
     plan.dns_only_names = std::move(dns_only_names);
-    network_ = std::move(
-        *Network::start(plan, {[this](const ResolveRecord& r) { records_.push_back(r); },
-                               [this](const Address& address, const std::string& name) {
-                                 asked_.push_back(name + " " + endpoint_text(address));
-                                 return may_ ? may_(address) : std::string();
-                               },
-                               [this](const std::string& name) { return name == granted_; }}));
+    network_ = std::move(*Network::start(
+        plan, {[this](const ResolveRecord& r) { records_.push_back(r); },
+               [this](const Address& address, const std::string& name, std::uint16_t from_port) {
+                 EXPECT_NE(from_port, 0);
+                 asked_.push_back(name + " " + endpoint_text(address));
+                 return may_ ? may_(address) : std::string();
+               },
+               [this](const std::string& name) { return name == granted_; }}));
   }
 
   std::string request(const std::string& target) {

@@ -32,11 +32,21 @@ const char* reason_phrase(int status) {
   }
 }
 
+std::uint16_t port_of_peer(int fd) {
+  sockaddr_in peer{};
+  socklen_t size = sizeof peer;
+  return getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 ? ntohs(peer.sin_port)
+                                                                         : std::uint16_t{0};
+}
+
 } // namespace
 
 class Proxy::Tunnel : public std::enable_shared_from_this<Tunnel> {
 public:
-  Tunnel(Proxy& proxy, Fd client) : proxy_(proxy) { client_.fd = std::move(client); }
+  Tunnel(Proxy& proxy, Fd client) : proxy_(proxy) {
+    client_.fd = std::move(client);
+    from_port_ = port_of_peer(client_.fd.get());
+  }
   ~Tunnel() {
     for (Side* side : {&client_, &server_}) {
       if (side->fd) proxy_.loop_.forget(side->fd.get());
@@ -140,8 +150,9 @@ private:
     stop_dialling();
     if (next_ == candidates_.size()) return refuse(failure_);
     const Address& address = candidates_[next_++];
-    const std::string refusal = proxy_.may_connect_ ? proxy_.may_connect_(address, name_)
-                                                    : std::string("no connection may go out");
+    const std::string refusal = proxy_.may_connect_
+                                    ? proxy_.may_connect_(address, name_, from_port_)
+                                    : std::string("no connection may go out");
     if (!refusal.empty()) {
       return refuse({403, fmt::format("nd7 refused the connection to {}: {}", label_, refusal)});
     }
@@ -277,6 +288,7 @@ private:
   State state_ = State::request;
   Side client_, server_;
   std::string request_;
+  std::uint16_t from_port_ = 0;
   std::string name_;  // "" when an address was asked for
   std::string label_; // host:port as asked
   std::vector<Address> candidates_;

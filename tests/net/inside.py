@@ -32,6 +32,11 @@ def program():
     return harness.nd7()
 
 
+def readable(path):
+    """A file of the tests where every account can read it."""
+    return harness.readable(path)
+
+
 class Ran(harness.Ran):
     """What a finished session left: its output, and the entries of its log."""
 
