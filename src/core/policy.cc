@@ -317,6 +317,11 @@ Verdict decide_write(const Policy& policy, const FileAction& action) {
     verdict.judge = guard->judge;
     return verdict;
   }
+  // A home as project (--whole-home) opens no place of credentials: what lies in ~/.ssh decides who
+  // may come in.
+  if (const Rule* row = builtin_rule(matching, Effect::deny_read, Effect::deny_read))
+    return refused(said(*row, "credentials", policy),
+                   "nd7 allow " + shell_word(tilde(policy, action.path)));
   if (const Rule* rule = builtin_rule(matching, Effect::allow_write, Effect::own_write)) {
     if (rule->effect == Effect::allow_write || action.made_by_session)
       return allowed(said(*rule, "built-in", policy));

@@ -551,3 +551,41 @@ TEST(PolicyIndex, ACopyLeavesItBehindAMoveTakesIt) {
 
 } // namespace
 } // namespace nd7
+
+namespace nd7 {
+namespace {
+
+TEST(Policy, AHomeAsProjectOpensNoPlaceOfCredentials) {
+  Policy policy;
+  policy.home = policy.project = "/home/u";
+  Rule project;
+  project.effect = Effect::allow_write;
+  project.path = "/home/u";
+  Rule keys;
+  keys.effect = Effect::deny_read;
+  keys.path = "/home/u/.ssh";
+  Rule open;
+  open.effect = Effect::allow_read;
+  open.shape = Shape::exact;
+  open.path = "/home/u/.ssh/authorized_keys";
+  policy.rules = {project, keys, open};
+  FileAction action;
+  action.access = Access::write;
+  action.path = "/home/u/file";
+  EXPECT_TRUE(decide(policy, action).allowed());
+  for (const char* path : {"/home/u/.ssh/id_x", "/home/u/.ssh/authorized_keys", "/home/u/.ssh"}) {
+    action.path = path;
+    EXPECT_FALSE(decide(policy, action).allowed()) << path;
+  }
+  // Named by the person, it is open.
+  Rule grant;
+  grant.effect = Effect::allow_write;
+  grant.path = "/home/u/.ssh/config";
+  grant.origin = Origin::live;
+  policy.rules.push_back(grant);
+  action.path = "/home/u/.ssh/config";
+  EXPECT_TRUE(decide(policy, action).allowed());
+}
+
+} // namespace
+} // namespace nd7
