@@ -234,11 +234,13 @@ int show_json(LogReader& reader, const std::string& directory, const Filter& fil
 }
 
 Result<Timeline> tell(const std::string& file, const TimelineOptions& how, const Filter& filter,
-                      std::uint64_t& malformed, std::uint64_t& torn) {
+                      std::uint64_t& malformed, std::uint64_t& torn, bool& ended) {
   auto reader = LogReader::open(file);
   if (!reader) return std::unexpected(reader.error());
   Timeline timeline(how);
   auto read = reader->read([&](const Entry& entry, std::string_view) {
+    // The lock is held for a moment after the end entry, while the log is synced.
+    ended = ended || (entry.source == "nd7" && entry.kind == "end");
     if (filter.takes(entry)) timeline.add(entry);
     return true;
   });
@@ -281,14 +283,15 @@ int cmd_show(int argc, char** argv) {
 
   std::uint64_t malformed = 0;
   std::uint64_t torn = 0;
-  auto timeline = tell(file, options_of, *filter, malformed, torn);
+  bool ended = false;
+  auto timeline = tell(file, options_of, *filter, malformed, torn, ended);
   // No hook spoke (not installed, or another program): then nothing is the agent's housekeeping.
   if (timeline && timeline->intents() == 0 && options_of.fold) {
     options_of.housekeeping = false;
-    timeline = tell(file, options_of, *filter, malformed, torn);
+    timeline = tell(file, options_of, *filter, malformed, torn, ended);
   }
   if (!timeline) return say_error(timeline.error());
-  print(fmt::format("session {}{}\n", session->id, session->running ? " (running)" : ""));
+  print(fmt::format("session {}{}\n", session->id, session->running && !ended ? " (running)" : ""));
   print(legend_text(text));
   print(timeline_text(*timeline, text));
   if (malformed > 0)
