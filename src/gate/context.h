@@ -107,10 +107,13 @@ struct Context {
   std::mutex tables;       // guards what follows
   std::set<unsigned> ptys; // pts numbers opened in this session
   std::map<std::uint16_t, std::weak_ptr<Process>> loopback_clients; // of nd7's ports, by their own
-  std::set<std::uint64_t> listeners;       // inodes of TCP sockets this session listens on
-  std::map<ObjectId, std::string> bound;   // unix sockets bound by path
-  std::set<std::string> abstract_bound;    // "@name" bound by the session
-  std::set<int> shm_ids, sem_ids, msg_ids; // System V objects the session made
+  std::set<std::uint64_t> listeners; // inodes of TCP sockets this session listens on
+  // Unix sockets bound by the session: the file or the abstract name, to the socket's inode. A
+  // number and a name may come to belong to somebody else; whether the socket lives is asked at
+  // each use.
+  std::map<ObjectId, std::uint64_t> bound;
+  std::map<std::string, std::uint64_t> abstract_bound;
+  std::set<int> shm_ids, sem_ids, msg_ids;                // System V objects the session made
   std::map<std::string, PendingPointer> pending_pointers; // .git files waiting to be judged
   std::atomic<bool> pointers_wait{false};
 

@@ -110,12 +110,11 @@ Answer perform_connect(Context& c, Call& call, Fd socket, const Copied& to, cons
   auto held = std::make_shared<Fd>(std::move(socket));
   auto run = [&c, held, to, shown, name, tracee = call.tracee]() -> Answer {
     sockaddr_storage storage = to.storage;
-    const int result = ::connect(held->get(), reinterpret_cast<const sockaddr*>(&storage), to.size);
-    const int error = result < 0 ? errno : 0;
-    if (error == EINTR) {
-      // The connection goes on in the background; the kernel itself would say the same.
-      return Answer::error(Pool::interrupted_error(tracee->tid));
-    }
+    const int error = Pool::run_interruptibly(tracee->tid, [&] {
+      return ::connect(held->get(), reinterpret_cast<const sockaddr*>(&storage), to.size);
+    });
+    // Not a result yet: the connection goes on in the background, as the kernel's own would.
+    if (error == EINTR || error == Pool::restart_sys) return Answer::error(error);
     record_connect(c, *tracee->process, shown, name, error);
     return error != 0 ? Answer::error(error) : Answer::value(0);
   };
@@ -341,6 +340,44 @@ std::string proxy_connect(Context& c, const Address& address, const std::string&
   return {};
 }
 
+namespace {
+
+bool v6_only(int fd) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &value, &size) == 0 && value != 0;
+}
+
+// Does a program outside listen where a server at `ours` would? With SO_REUSEPORT a process of the
+// same user joins such a port; without it the kernel refuses.
+bool is_taken(Context& c, const Address& ours, bool ours_v6_only) {
+  const auto others = os::tcp_listeners(ours.port);
+  if (!others) return true;
+  const bool everywhere = classify(ours) == AddressClass::unspecified;
+  const std::lock_guard hold(c.tables);
+  return std::any_of(others->begin(), others->end(), [&](const os::TcpSocket& other) {
+    if (c.listeners.contains(other.inode)) return false;
+    if (!everywhere) return os::accepts(other, ours);
+    const bool other_v6 = unmapped(other.local).v6;
+    if (other_v6 == ours.v6) return true;
+    // Across families only where one of them takes both.
+    return ours.v6 ? !ours_v6_only
+                   : classify(other.local) == AddressClass::unspecified && !other.v6_only;
+  });
+}
+
+Answer refuse_taken(Context& c, Call& call, const Address& address) {
+  c.recorder.refuse(
+      call.process(), call.name(), "listen", fmt::format("port {}", address.port),
+      {Decision::deny, "network: another program listens on this port", {}, Judge::none},
+      [&](JsonWriter& body) {
+        body.text("addr", address_text(address)).number("port", address.port);
+      });
+  return Answer::error(EADDRINUSE);
+}
+
+} // namespace
+
 Answer bind_call(Context& c, Worker& w, Call& call) {
   auto socket = os::take_fd(call.caller.pidfd, call.fd(0));
   if (!socket) return Answer::error(errno_of(socket.error()));
@@ -353,25 +390,10 @@ Answer bind_call(Context& c, Worker& w, Call& call) {
   if ((domain == AF_INET || domain == AF_INET6) &&
       socket_option(socket->get(), SO_TYPE) == SOCK_STREAM && to->size >= 8) {
     const Address address = address_of(to->storage);
-    if (address.port != 0 && socket_option(socket->get(), SO_REUSEPORT) == 1) {
-      // With SO_REUSEPORT a process of the same user joins the port of a listener outside.
-      auto others = os::tcp_listeners(address.port);
-      bool foreign = !others;
-      if (others) {
-        const std::lock_guard hold(c.tables);
-        for (const os::TcpSocket& other : *others)
-          foreign = foreign || !c.listeners.contains(other.inode);
-      }
-      if (foreign) {
-        c.recorder.refuse(
-            call.process(), call.name(), "listen", fmt::format("port {}", address.port),
-            {Decision::deny, "network: another program listens on this port", {}, Judge::none},
-            [&](JsonWriter& body) {
-              body.text("addr", address_text(address)).number("port", address.port);
-            });
-        return Answer::error(EADDRINUSE);
-      }
-    }
+    // The kernel itself refuses the others.
+    if (address.port != 0 && socket_option(socket->get(), SO_REUSEPORT) == 1 &&
+        is_taken(c, address, v6_only(socket->get())))
+      return refuse_taken(c, call, address);
   }
   return Answer::of(
       ::bind(socket->get(), reinterpret_cast<const sockaddr*>(&to->storage), to->size));
@@ -408,6 +430,8 @@ Answer listen_call(Context& c, Worker&, Call& call) {
                       });
     return Answer::error(EACCES);
   };
+  // Here the address is settled; at bind another thread may set SO_REUSEPORT behind our look.
+  if (is_taken(c, address, v6_only(socket->get()))) return refuse_taken(c, call, address);
   const Verdict verdict = decide_listen(*call.policy, address);
   const bool loopback = classify(address) == AddressClass::loopback;
   if (loopback || !verdict.allowed()) {

@@ -122,9 +122,11 @@ Answer open_fifo_later(Context& c, Call& call, const Request& request, const std
       opened.fd = std::move(*kept);
       return hand_over(c, again, *shared, real, std::move(opened));
     }
-    opened.fd.reset(::open(FdPath(held->get()).c_str(), flags | O_CLOEXEC));
-    if (!opened.fd)
-      return Answer::error(errno == EINTR ? Pool::interrupted_error(caller.tid) : errno);
+    const int error = Pool::run_interruptibly(caller.tid, [&] {
+      opened.fd.reset(::open(FdPath(held->get()).c_str(), flags | O_CLOEXEC));
+      return opened.fd.get();
+    });
+    if (error != 0) return Answer::error(error);
     kept->reset();
     Request asked = *shared;
     asked.flags |= O_NONBLOCK; // opened as asked: nothing to take off again

@@ -15,7 +15,6 @@ namespace nd7 {
 namespace {
 
 constexpr auto watch_interval = std::chrono::milliseconds(5);
-constexpr int restart_sys = 512; // ERESTARTSYS: never leaves the kernel while a signal is pending
 
 std::uint64_t mask_of(const std::string& status, const char* name) {
   return std::strtoull(proc_status_field(status, name).c_str(), nullptr, 16);
@@ -29,6 +28,8 @@ struct Pending {
 Pending pending_of(pid_t tid) {
   auto status = read_proc_file(tid, "status");
   if (!status) return {true, false}; // gone: stop working for it
+  const std::string state = proc_status_field(*status, "State");
+  if (state.starts_with('Z') || state.starts_with('X')) return {true, false};
   const std::uint64_t act = ~(mask_of(*status, "SigBlk") | mask_of(*status, "SigIgn"));
   // Ignored by default, without being marked so: CHLD, CONT, URG, WINCH.
   const auto bit = [](int number) { return std::uint64_t{1} << (number - 1); };
@@ -124,7 +125,7 @@ bool Pool::interrupt_signalled() {
 
 int Pool::interrupted_error(pid_t caller) {
   const Pending pending = pending_of(caller);
-  if (!pending.own && !pending.shared) return EINTR;
+  if (!pending.own && !pending.shared) return 0;
   // A signal for the whole process may be taken by another thread; then there is nothing that
   // would turn ERESTARTSYS into something a program may see. Alone, or addressed, it is exact.
   if (pending.own) return restart_sys;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -21,6 +22,8 @@ namespace nd7 {
 
 class Pool {
 public:
+  // ERESTARTSYS: never leaves the kernel while a signal is pending.
+  static constexpr int restart_sys = 512;
   // Installs the interrupting signal's handler (SIGUSR1, no SA_RESTART).
   Pool();
   ~Pool();
@@ -29,8 +32,16 @@ public:
   void submit(pid_t caller, std::function<void()> work, std::function<bool()> gone);
   // Called every few milliseconds while something is blocked; true while jobs are running.
   bool interrupt_signalled();
-  // For work: the call of ours said EINTR; was it because of the caller's signal?
-  static int interrupted_error(pid_t caller);
+  // For work: a system call of ours, which may block. Repeats it while it says EINTR for no signal
+  // of the caller's: the interrupting signal of a job that was just done can reach the thread's
+  // next one. `call` returns as system calls do. Returns 0 or the errno that the caller gets.
+  template <class Call> static int run_interruptibly(pid_t caller, Call call) {
+    for (;;) {
+      if (call() >= 0) return 0;
+      if (errno != EINTR) return errno;
+      if (const int error = interrupted_error(caller); error != 0) return error;
+    }
+  }
 
 private:
   struct Job {
@@ -40,6 +51,8 @@ private:
     std::atomic<pid_t> thread{0};
   };
   void run();
+  // Our call said EINTR: what the caller's signal makes of it, 0 when there is none.
+  static int interrupted_error(pid_t caller);
   static constexpr std::size_t threads_max = 256;
   std::mutex lock_;
   std::condition_variable wake_;

@@ -90,6 +90,52 @@ Answer refuse(Context& c, Call& call, const std::string& shown, Verdict verdict)
   return Answer::error(EACCES);
 }
 
+std::uint64_t inode_of(int fd) {
+  struct stat st {};
+  return fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+// Is the socket that the session bound under this key still that one? `is_it` looks at what the
+// kernel says of it. Without unix_diag (0 was kept) the key alone has to do.
+template <class Key, class Is>
+bool is_own(Context& c, const std::map<Key, std::uint64_t>& table, const Key& key, Is is_it) {
+  std::uint64_t inode = 0;
+  {
+    const std::lock_guard hold(c.tables);
+    const auto at = table.find(key);
+    if (at == table.end()) return false;
+    inode = at->second;
+  }
+  if (inode == 0) return true;
+  const auto socket = os::unix_socket(inode);
+  return socket && *socket && is_it(**socket);
+}
+
+// Does any live socket stand behind this file? A datagram socket's connect tells without reaching
+// the other side: EPROTOTYPE for a stream, and between datagram sockets it only notes a peer.
+bool anybody_behind(const sockaddr_un& through) {
+  const Fd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return !probe ||
+         ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&through), sizeof through) == 0 ||
+         errno != ECONNREFUSED;
+}
+
+// On a pool thread when the socket blocks: a full backlog must not hold a receiver, the server may
+// be waiting for it. `object` keeps the file that `to` leads through.
+Answer perform(const Call& call, Fd socket, const sockaddr_storage& to, socklen_t size,
+               Fd object = {}) {
+  const bool blocking = (fcntl(socket.get(), F_GETFL) & O_NONBLOCK) == 0;
+  auto held = std::make_shared<std::pair<Fd, Fd>>(std::move(socket), std::move(object));
+  auto run = [held, to, size, tid = call.caller.tid]() -> Answer {
+    const int error = Pool::run_interruptibly(tid, [&] {
+      return ::connect(held->first.get(), reinterpret_cast<const sockaddr*>(&to), size);
+    });
+    return error != 0 ? Answer::error(error) : Answer::value(0);
+  };
+  if (!blocking) return run();
+  return Answer::later(std::move(run));
+}
+
 // Leads the caller to the session's hook socket. The client gets a name of its own first, by which
 // the accepting side learns which process called.
 Answer connect_hook(Context& c, Call& call, Fd socket) {
@@ -127,25 +173,22 @@ Answer connect_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr
   if (name.abstract) {
     if (name.text == hook_address(geteuid())) return connect_hook(c, call, std::move(socket));
     const std::string shown = "@" + name.text;
-    bool own;
-    {
-      const std::lock_guard hold(c.tables);
-      own = c.abstract_bound.contains(name.text);
-    }
+    const bool own =
+        is_own(c, c.abstract_bound, name.text, [&](const os::UnixSocket& socket_found) {
+          return socket_found.name == '\0' + name.text;
+        });
     const Verdict verdict = decide_socket(*call.policy, shown, own);
     if (!verdict.allowed()) return refuse(c, call, shown, verdict);
     // Performed from our table, never continued: a raced address must not become a path.
-    return Answer::of(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), size));
+    return perform(call, std::move(socket), to, size);
   }
   auto place = place_of(c, w, call, AT_FDCWD, name.text, os::Follow::last_too);
   if (!place) return Answer::error(errno_of(place.error()));
   if (!place->exists) return Answer::error(ENOENT);
   if (!S_ISSOCK(place->st.st_mode)) return Answer::error(ECONNREFUSED);
-  bool own;
-  {
-    const std::lock_guard hold(c.tables);
-    own = c.bound.contains(id_of(place->st));
-  }
+  const bool own = is_own(c, c.bound, id_of(place->st), [&](const os::UnixSocket& socket_found) {
+    return socket_found.bound && socket_found.bound->inode == place->st.st_ino;
+  });
   const Verdict verdict = decide_socket(*call.policy, place->real, own);
   // Through our descriptor of the very socket that was judged.
   sockaddr_un through{};
@@ -153,41 +196,32 @@ Answer connect_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr
   const FdPath path(place->object.get());
   std::memcpy(through.sun_path, path.c_str(), std::strlen(path.c_str()) + 1);
   if (!verdict.allowed()) {
-    // A socket nobody listens on says ECONNREFUSED, and programs clean up after that (tmux).
-    const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (place->st.st_uid == geteuid() && probe &&
-        ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&through), sizeof through) != 0 &&
-        errno == ECONNREFUSED)
+    // A socket nobody stands behind says ECONNREFUSED, and programs clean up after that (tmux).
+    if (place->st.st_uid == geteuid() && !anybody_behind(through))
       return Answer::error(ECONNREFUSED);
     return refuse(c, call, place->real, verdict);
   }
-  const bool blocking = (fcntl(socket.get(), F_GETFL) & O_NONBLOCK) == 0;
-  auto held = std::make_shared<Fd>(std::move(socket));
-  auto object = std::make_shared<Fd>(std::move(place->object));
-  auto run = [held, object, through, tid = call.caller.tid]() -> Answer {
-    const int result =
-        ::connect(held->get(), reinterpret_cast<const sockaddr*>(&through), sizeof through);
-    if (result < 0 && errno == EINTR) return Answer::error(Pool::interrupted_error(tid));
-    return Answer::of(result);
-  };
-  if (!blocking) return run();
-  return Answer::later(std::move(run));
+  sockaddr_storage to_object{};
+  std::memcpy(&to_object, &through, sizeof through);
+  return perform(call, std::move(socket), to_object, sizeof through, std::move(place->object));
 }
 
 Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_storage& to,
                  socklen_t size) {
-  const auto perform = [&] {
+  const auto perform_bind = [&] {
     return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&to), size);
   };
-  if (to.ss_family != AF_UNIX) return Answer::of(perform());
+  if (to.ss_family != AF_UNIX) return Answer::of(perform_bind());
   const Name name = name_of(to, size);
   if (name.unnamed || name.abstract) {
-    if (perform() != 0) return Answer::error(errno);
+    if (perform_bind() != 0) return Answer::error(errno);
     sockaddr_storage own{};
     socklen_t own_size = sizeof own;
     getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &own_size);
+    const std::uint64_t inode = inode_of(socket.get());
+    const auto diag = os::unix_socket(inode);
     const std::lock_guard hold(c.tables);
-    c.abstract_bound.insert(name_of(own, own_size).text);
+    c.abstract_bound[name_of(own, own_size).text] = diag && *diag ? inode : 0;
     return Answer::value(0);
   }
   auto base = w.resolver.base(call.caller, AT_FDCWD);
@@ -202,17 +236,18 @@ Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_st
   // The caller's own string, from the caller's own directory: getsockname and every peer show it.
   if (fchdir(base->fd.get()) != 0) return Answer::error(errno);
   const std::unique_lock hold_names(c.names);
-  if (perform() != 0) return Answer::error(errno);
+  if (perform_bind() != 0) return Answer::error(errno);
   // What came into being must be what was judged: a link on the way may have been turned.
   struct stat st {};
   bool same = fstatat(place->parent.get(), place->leaf.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
               S_ISSOCK(st.st_mode);
-  struct stat socket_st {};
-  if (same && fstat(socket.get(), &socket_st) == 0) {
-    auto diag = os::unix_socket(socket_st.st_ino);
-    // Compared by inode: btrfs shows another device than stat does.
-    if (diag && *diag && (*diag)->bound) same = (*diag)->bound->inode == st.st_ino;
-  }
+  std::uint64_t inode = inode_of(socket.get());
+  const auto diag = os::unix_socket(inode);
+  // Compared by inode: btrfs shows another device than stat does.
+  if (same && diag && *diag && (*diag)->bound)
+    same = (*diag)->bound->inode == st.st_ino;
+  else
+    inode = 0; // the kernel does not tell
   if (!same) {
     JsonWriter body;
     body.text("reason",
@@ -224,7 +259,7 @@ Answer bind_unix(Context& c, Worker& w, Call& call, Fd socket, const sockaddr_st
   }
   {
     const std::lock_guard hold(c.tables);
-    c.bound[id_of(st)] = place->real;
+    c.bound[id_of(st)] = inode;
   }
   remember_made(c, *call.policy, place->real, st);
   JsonWriter body = c.recorder.effect(call.process(), call.name(), 0, "performed");

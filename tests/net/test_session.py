@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -579,6 +580,41 @@ tell([join({port}), join({port}, "0.0.0.0"), join({port}, "::", socket.AF_INET6)
     end(outsider)
 
 
+def test_joining_by_a_race(place):
+    """SO_REUSEPORT set by another thread between nd7's look and the call."""
+    outsider, port = outside(place, """
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+s.bind(("127.0.0.1", 0))
+s.listen(5)
+tell(s.getsockname()[1])
+time.sleep(60)
+""")
+    ran = place.python(PRELUDE + f"""
+current, done = [None], False
+def toggle():
+    while not done:
+        for value in (0, 1):
+            try: current[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, value)
+            except (OSError, AttributeError): pass
+threading.Thread(target=toggle).start()
+bound = joined = 0
+until = time.monotonic() + 1.5
+while time.monotonic() < until:
+    s = current[0] = socket.socket()
+    try:
+        s.bind(("127.0.0.1", {port}))
+        bound += 1
+        s.listen(5)
+        joined += 1
+    except OSError: pass
+done = True
+tell(joined)
+""")
+    assert ran.json() == 0, ran
+    end(outsider)
+
+
 # --- unix sockets ------------------------------------------------------------------------------------
 
 
@@ -667,6 +703,7 @@ def test_unix_sockets_of_somebody_else(place):
 import os
 os.chdir({str(top)!r})
 kept = []
+visits = open("visits", "w", buffering=1)
 for path in ("live.sock", "\\0nd7-outside-%d" % os.getpid(), "stale.sock", "dgram.sock"):
     if os.path.exists(path): os.remove(path)
     kind = socket.SOCK_DGRAM if path == "dgram.sock" else socket.SOCK_STREAM
@@ -676,7 +713,11 @@ for path in ("live.sock", "\\0nd7-outside-%d" % os.getpid(), "stale.sock", "dgra
     if path == "stale.sock": s.close()
     kept.append(s)
 tell(os.getpid())
-time.sleep(60)
+for s in kept[:2]: s.settimeout(0.05)
+while True:
+    for s in kept[:2]:
+        try: s.accept(); print("x", file=visits)
+        except OSError: pass
 """)
     probe = PRELUDE + f"""
 def reach(path, kind=socket.SOCK_STREAM):
@@ -695,9 +736,103 @@ tell([reach({str(top)!r} + "/live.sock"), reach("way-out/live.sock"), reach("\\0
     bodies = ran.refused(addr=path)
     assert bodies and bodies[0]["open_with"] == f"nd7 allow --socket {path}", ran.refused()
     assert ran.refused(addr=f"@nd7-outside-{facts}")[0]["open_with"] is None
+    time.sleep(0.3)
+    assert (top / "visits").read_text() == "", "the other side must not notice what was refused"
     ran = place.python(probe, "--socket", path)
     assert ran.json()[:3] == ["ok", "ok", "EACCES"], ran
+    wait_for(lambda: (top / "visits").read_text() == "x\nx\n", "the visits that were granted")
     end(outsider)
+
+
+def test_a_name_that_became_somebody_elses(place):
+    """A socket of the session is closed and another program takes its name, or its file's place."""
+    process, _ = place.background([PYTHON, "-c", PRELUDE + """
+abstract = "\\0nd7-left-%d" % os.getpid()
+for path in (abstract, "left.sock"):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    s.listen(1)
+    c = socket.socket(socket.AF_UNIX)
+    c.connect(path)
+    s.close()
+    c.close()
+tell(abstract)
+while not os.path.exists("taken"): time.sleep(0.02)
+out = []
+for path in (abstract, "left.sock"):
+    try: socket.socket(socket.AF_UNIX).connect(path); out.append("ok")
+    except OSError as error: out.append(name(error))
+tell(out)
+"""])
+    abstract = json.loads(process.stdout.readline())
+    file = place.project / "left.sock"
+    number = file.stat().st_ino
+    outsider, same = outside(place, f"""
+import os
+for attempt in range(50):
+    os.remove({str(file)!r})
+    s = socket.socket(socket.AF_UNIX)
+    s.bind({str(file)!r})
+    if os.stat({str(file)!r}).st_ino == {number}: break
+s.listen(5)
+a = socket.socket(socket.AF_UNIX)
+a.bind({abstract!r})
+a.listen(5)
+tell(os.stat({str(file)!r}).st_ino == {number})
+time.sleep(60)
+""")
+    (place.project / "taken").touch()
+    assert json.loads(process.stdout.readline()) == ["EACCES", "EACCES"], f"same number: {same}"
+    assert process.wait(20) == 0
+    end(outsider)
+    for path in (file, place.project / "taken"):
+        path.unlink()
+
+
+def test_a_full_backlog_holds_nobody_else(place):
+    ran = place.python(PRELUDE + """
+for path in ("\\0nd7-full-%d" % os.getpid(), "full.sock"):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    s.listen(0)
+    def connect():
+        c = socket.socket(socket.AF_UNIX)
+        c.connect(path)
+        c.recv(1)
+    threads = [threading.Thread(target=connect, daemon=True) for _ in range(6)]
+    for t in threads: t.start()
+    time.sleep(0.3)
+    began = time.monotonic()
+    open("written", "w").close()
+    tell(time.monotonic() - began < 1)
+    for _ in threads: s.accept()[0].close()
+    for t in threads: t.join(5)
+    tell(any(t.is_alive() for t in threads))
+""", timeout=20)
+    assert ran.out.split() == ["true", "false"] * 2, ran
+
+
+def test_a_path_that_fills_the_address(place):
+    """108 bytes and no NUL behind them, as only C can ask for."""
+    ran = place.python(PRELUDE + r"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+base = os.getcwd() + "/"
+path = (base + "p" * (108 - len(base))).encode()
+address = (1).to_bytes(2, "little") + path
+assert len(address) == 110
+s, c = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+tell([libc.bind(s.fileno(), address, 110), ctypes.get_errno()])
+s.listen(1)
+tell([libc.connect(c.fileno(), address, 110), ctypes.get_errno()])
+tell([os.listdir("."), len(s.getsockname())])
+s = socket.socket(socket.AF_UNIX)
+tell([libc.bind(s.fileno(), address + b"x", 111), ctypes.get_errno()])
+""")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert lines[0][0] == 0 and lines[1][0] == 0, ran
+    assert any(set(entry) == {"p"} for entry in lines[2][0]) and lines[2][1] == 108
+    assert lines[3] == [-1, 22]  # EINVAL
 
 
 def test_a_datagram_pair_keeps_its_manners(place):
