@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "core/chain.h"
+#include "core/proxy_setting.h"
 #include "core/telling.h"
 #include "gate/control_server.h"
 #include "gate/gate.h"
@@ -131,6 +132,10 @@ void Session::say_network() {
     send_line(front_, "note " + what +
                           (network_->repair().empty() ? "" : "; to repair: " + network_->repair()));
   }
+  // Without namespaces nd7's own proxy has taken the place of these.
+  if (network_->parked())
+    for (const std::string& note : proxy_notes(plan_.domain.environment, plan_.policy))
+      send_line(front_, "note " + note);
   plan_.start_body.pop_back();
   plan_.start_body += ",\"network\":" + network.finish() + "}";
 }

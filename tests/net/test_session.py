@@ -223,6 +223,15 @@ while not os.path.exists("enough"):
     assert kinds == ["grant", "revoke"]
 
 
+def test_a_proxy_of_the_environment_is_named_with_the_grant_it_needs(place):
+    env = place.environment(HTTPS_PROXY="http://me:secret@10.1.2.3:443", http_proxy="http://localhost:1")
+    ran = place.session(["true"], env=env)
+    assert "HTTPS_PROXY leads to 10.1.2.3:443" in ran.err and "nd7 run --host 10.1.2.3 ..." in ran.err
+    assert "nd7 run --port 1 ..." in ran.err and "secret" not in ran.err, ran
+    ran = place.session(["curl", "-sSv", f"https://{NAME}/"], "--host", "10.1.2.3", "--port", "1", env=env)
+    assert "leads to" not in ran.err and "Connected to 10.1.2.3" in ran.err, ran
+
+
 # --- inward ------------------------------------------------------------------------------------------
 
 
