@@ -296,7 +296,7 @@ def step_agents():
     return pytest("agents", 1200, **variables)
 
 
-FULL = ("format", "dev", "release", "unit", "e2e", "net", "agents", "asan", "tsan", "fuzz", "tidy")
+FULL = ("format", "dev", "release", "unit", "e2e", "agents", "net", "asan", "tsan", "fuzz", "tidy")
 QUICK = ("format", "dev", "release", "unit", "e2e", "net")
 
 

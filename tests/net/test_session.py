@@ -514,6 +514,7 @@ while not os.path.exists("enough"): time.sleep(0.05)
 def test_listening_beyond_loopback_by_grant(place, world):
     process, _ = place.background([PYTHON, "-c", SERVE + """
 s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the other account was here
 s.bind(("0.0.0.0", 3111))
 s.listen(5)
 tell("up")
