@@ -15,14 +15,6 @@ namespace {
 constexpr std::size_t trees_max = 4096;
 constexpr int depth_max = 8;
 
-std::string real_path(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return {};
-  std::string out(real);
-  std::free(real);
-  return out;
-}
-
 bool closed(const Policy& policy, const std::string& path) {
   FileAction action;
   action.path = path;
@@ -74,14 +66,14 @@ public:
       : policy_(policy), input_(input), left_out_(left_out) {}
 
   void add(const std::string& path) {
-    const std::string real = real_path(path);
+    const std::string real = os::real_path(path);
     if (!real.empty() && real != "/") add_real(real, 0);
   }
 
   // Where programs are made while the session runs: the whole tree, though single names in it may
   // be closed. Those are the gate's to refuse; an exec of them too.
   void add_whole(const std::string& path) {
-    const std::string real = real_path(path);
+    const std::string real = os::real_path(path);
     if (!real.empty() && real != "/") trees.push_back(real);
   }
 
@@ -150,7 +142,7 @@ std::vector<std::string> exec_trees(const Policy& policy, const TreeInput& input
   for (const std::string& path : input.extra) out.add_whole(path);
   for (const std::string& home : input.homes) out.add(home);
   for (const std::string& path : input.path_directories) {
-    const std::string real = real_path(path);
+    const std::string real = os::real_path(path);
     // Never: places of daemons, and shared memory.
     if (real.empty() || os::is_below(real, "/run") || os::is_below(real, "/dev") ||
         os::is_below(real, "/proc") || os::is_below(real, "/sys"))

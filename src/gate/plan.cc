@@ -24,14 +24,6 @@
 namespace nd7 {
 namespace {
 
-std::string real_path(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return {};
-  std::string out(real);
-  std::free(real);
-  return out;
-}
-
 std::string variable(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment)
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
@@ -55,7 +47,7 @@ Result<Facts> find_facts(const PlanInput& input) {
   Facts out;
   out.root = geteuid() == 0;
   out.home = input.places.home;
-  out.project = real_path(input.cwd);
+  out.project = os::real_path(input.cwd);
   if (out.project.empty()) return os_error(input.cwd);
   const auto agent_dir = [&](const char* name, const char* otherwise) {
     const std::string given = variable(input.environment, name);
@@ -177,12 +169,12 @@ void add_worktree(const std::string& project, Policy& policy) {
   auto pointer = os::read_file(project + "/.git", 8192);
   std::string target;
   if (!pointer || !git_pointer_target(*pointer, &target)) return;
-  const std::string own = real_path(os::lexical_join(project, target));
+  const std::string own = os::real_path(os::lexical_join(project, target));
   if (own.empty()) return;
   auto common_text = os::read_file(own + "/commondir", 8192);
   if (!common_text) return;
   while (common_text->ends_with('\n')) common_text->pop_back();
-  const std::string common = real_path(os::lexical_join(own, *common_text));
+  const std::string common = os::real_path(os::lexical_join(own, *common_text));
   // Both must say so: the git directory names this worktree back.
   auto back = os::read_file(own + "/gitdir", 8192);
   if (common.empty() || !back || !back->starts_with(project + "/.git")) return;

@@ -19,14 +19,6 @@ namespace {
 
 constexpr int steps_max = 16;
 
-std::string real_path(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return {};
-  std::string out(real);
-  std::free(real);
-  return out;
-}
-
 std::string parent(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
@@ -83,6 +75,14 @@ std::string npm_package(const std::string& file) {
 }
 
 } // namespace
+
+std::string real_path(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return {};
+  std::string out(real);
+  std::free(real);
+  return out;
+}
 
 Result<std::string> find_program(std::string_view name, std::string_view path,
                                  const std::string& cwd) {

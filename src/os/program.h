@@ -9,6 +9,9 @@
 
 namespace nd7::os {
 
+// The path with every link resolved; empty when it does not exist.
+std::string real_path(const std::string& path);
+
 struct ProgramChain {
   std::string found; // as found on the PATH, absolute, links not followed
   std::vector<std::string>
